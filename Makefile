@@ -1,0 +1,44 @@
+# make demo, make test: set up .venv on the first run, reuse it afterwards, then do what they say.
+
+PYTHON ?= python3
+BIN    := .venv/bin
+READY  := .venv/.ready
+NATIVE := $(shell find native -type f 2>/dev/null)
+
+.PHONY: demo test check golden bench fuzz clean
+
+demo: $(READY)
+	$(BIN)/cortex demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+# Lint, types, layers and the fast tests: under a minute.
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -x tests/test_layers.py tests/test_tiny.py
+	$(BIN)/python -m pytest -q -x -m "not slow" --ignore=tests/fuzz --ignore=tests/90_cli
+
+# Rewrite the golden files from what the compiler does now; read the diff before committing it.
+golden: $(READY)
+	$(BIN)/python -m pytest -q --update-golden --ignore=tests/fuzz
+	git --no-pager diff --stat -- tests
+
+bench: $(READY)
+	$(BIN)/cortex bench --suite recursive --json bench.json
+	$(BIN)/python benchmarks/readme_table.py bench.json README.md
+
+# Many more random models and structures than `make test` tries.
+fuzz: $(READY)
+	CORTEX_FUZZ=long $(BIN)/python -m pytest -q tests/fuzz
+
+clean:
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# Python files are picked up as they are (an editable install); only native sources and dependencies matter here.
+$(READY): pyproject.toml CMakeLists.txt $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@

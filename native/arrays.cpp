@@ -1,0 +1,238 @@
+// Reading a Forest: the structure is already in arrays, which are copied, checked and given heights.
+//
+// Arrays are copied before they are checked, so that nothing depends on their owner leaving them alone.
+#include <algorithm>
+#include <cstring>
+
+#include "arrays.hpp"
+#include "errors.hpp"
+#include "request.hpp"
+
+namespace cortex {
+
+namespace {
+
+constexpr std::size_t kShownCycle = 8;
+
+// What a forest has under `key` of its mapping `relations`, or an invalid object.
+nb::object entry(const nb::object& mapping, const std::string& key) {
+  PyObject* found = PyMapping_GetItemString(mapping.ptr(), key.c_str());
+  if (!found) {
+    if (!PyErr_ExceptionMatches(PyExc_KeyError)) throw nb::python_error();
+    PyErr_Clear();
+  }
+  return nb::steal(found);
+}
+
+std::vector<std::int32_t> copy_ints(const nb::object& source, const std::string& what, std::size_t length) {
+  auto* array = reinterpret_cast<PyArrayObject*>(source.ptr());
+  if (!PyArray_Check(source.ptr()) || PyArray_TYPE(array) != NPY_INT32 || PyArray_NDIM(array) != 1 ||
+      !PyArray_ISCARRAY_RO(array) ||
+      (length != kAnyLength && PyArray_DIM(array, 0) != static_cast<npy_intp>(length))) {
+    structure_error("the forest's " + what + " is not the array that it was made with");
+  }
+  const auto* from = static_cast<const std::int32_t*>(PyArray_DATA(array));
+  return {from, from + PyArray_DIM(array, 0)};
+}
+
+std::string known_relations(const nb::object& forest) {
+  nb::object names = own(PySequence_List(forest.attr("slots").ptr()));
+  names = own(PyNumber_InPlaceAdd(names.ptr(), own(PySequence_List(forest.attr("lists").ptr())).ptr()));
+  return brief_repr(names.ptr());
+}
+
+// One relation of the model as the forest gives it: a slot, a list, or several slots that make up a list.
+struct Relation {
+  std::vector<std::vector<std::int32_t>> slots;
+  std::vector<std::int32_t> ptr, idx;
+};
+
+std::vector<std::int32_t> read_slot(const nb::object& forest, const std::string& name, std::size_t n) {
+  const nb::object found = entry(forest.attr("slots"), name);
+  if (!found.is_valid()) {
+    structure_error("the model follows '" + name + "', and the forest has only the relations " +
+                    known_relations(forest) + "; make it with a slot '" + name + "'");
+  }
+  return copy_ints(found, "slot '" + name + "'", n);
+}
+
+Relation read_list(const nb::object& forest, const Accessor& list, std::size_t n) {
+  Relation relation;
+  const nb::object slots = forest.attr("slots");
+  const bool from_slots = list.is_parts() && entry(slots, list.parts().front().text()).is_valid();
+  if (from_slots) {
+    for (const Attribute& part : list.parts()) relation.slots.push_back(read_slot(forest, part.text(), n));
+    return relation;
+  }
+  const nb::object lists = forest.attr("lists");
+  nb::object found = entry(lists, list.attribute().text());
+  if (!found.is_valid()) found = entry(lists, list.name());
+  if (!found.is_valid()) {
+    structure_error("the model follows the list '" + list.name() + "', and the forest has only the relations " +
+                    known_relations(forest) + "; make it with relation='" + list.name() + "'");
+  }
+  relation.ptr = copy_ints(nb::object(found[0]), "list '" + list.name() + "'", n + 1);
+  relation.idx = copy_ints(nb::object(found[1]), "list '" + list.name() + "'", kAnyLength);
+  check_list(relation.ptr, relation.idx.size(), list.name());
+  return relation;
+}
+
+}  // namespace
+
+void check_list(const std::vector<std::int32_t>& ptr, std::size_t edges, const std::string& name) {
+  bool ok = ptr.front() == 0 && ptr.back() == static_cast<std::int64_t>(edges);
+  for (std::size_t i = 1; ok && i < ptr.size(); ++i) ok = ptr[i - 1] <= ptr[i];
+  if (!ok) {
+    structure_error("the pointers of the list '" + name + "' must rise from 0 to the number of edges (" +
+                    std::to_string(edges) + ")");
+  }
+}
+
+void find_heights(Graph& graph) {
+  constexpr std::int32_t kNew = -1, kOpen = -2;
+  const std::size_t n = graph.edge_start.size() - 1;
+  const auto limit = static_cast<std::int64_t>(n);
+  for (const std::int32_t child : graph.edge_child) {
+    if (child < -1 || child >= limit)
+      structure_error("a forest of " + std::to_string(n) + " nodes has no node " + std::to_string(child) +
+                      "; children must be from 0 to " + std::to_string(limit - 1) + ", or -1 for none in a slot");
+  }
+  graph.height.assign(n, kNew);
+  std::vector<std::pair<std::int32_t, std::int64_t>> stack;
+  for (std::size_t root = 0; root < n; ++root) {
+    if (graph.height[root] != kNew) continue;
+    graph.height[root] = kOpen;
+    stack.emplace_back(static_cast<std::int32_t>(root), graph.edge_start[root]);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      const auto v = static_cast<std::size_t>(node);
+      const std::int64_t end = graph.edge_start[v + 1];
+      std::int32_t child = -1;
+      while (next < end) {
+        child = graph.edge_child[static_cast<std::size_t>(next++)];
+        if (child >= 0 && graph.height[static_cast<std::size_t>(child)] < 0) break;
+        child = -1;
+      }
+      if (child < 0) {
+        std::int32_t height = -1;
+        for (std::int64_t e = graph.edge_start[v]; e < end; ++e) {
+          const std::int32_t c = graph.edge_child[static_cast<std::size_t>(e)];
+          if (c >= 0) height = std::max(height, graph.height[static_cast<std::size_t>(c)]);
+        }
+        graph.height[v] = height + 1;
+        stack.pop_back();
+      } else if (graph.height[static_cast<std::size_t>(child)] == kOpen) {
+        std::string text = std::to_string(child);
+        std::size_t i = stack.size(), shown = 0;
+        while (stack[--i].first != child) {}
+        for (++i; i < stack.size() && shown < kShownCycle; ++i, ++shown) text += " -> " + std::to_string(stack[i].first);
+        structure_error("a forest must not contain a cycle, but node " + std::to_string(child) + " is below itself: " +
+                        text + (i < stack.size() ? " -> ..." : "") + " -> " + std::to_string(child));
+      } else {
+        graph.height[static_cast<std::size_t>(child)] = kOpen;
+        stack.emplace_back(child, graph.edge_start[static_cast<std::size_t>(child)]);
+      }
+    }
+  }
+}
+
+void Request::read_forest(nb::handle source) {
+  const nb::object forest_type = nb::module_::import_("cortex.runtime.forest").attr("Forest");
+  const int is_forest = PyObject_IsInstance(source.ptr(), forest_type.ptr());
+  if (is_forest < 0) throw nb::python_error();
+  if (!is_forest) {
+    structure_error("cannot linearize " + brief_repr(source.ptr()) + " (" + type_name(source.ptr()) +
+                    "); give a list of structures or a Forest");
+  }
+  forest_ = nb::borrow(source);
+  copy_relations(source);
+  find_heights(graph_);
+
+  const std::size_t n = graph_.num_nodes();
+  graph_.roots = copy_ints(forest_.attr("roots"), "roots", kAnyLength);
+  for (const std::int32_t root : graph_.roots)
+    if (root < 0 || root >= static_cast<std::int64_t>(n))
+      structure_error("a forest of " + std::to_string(n) + " nodes has no node " + std::to_string(root) +
+                      " to be a root");
+
+  const nb::object fields = forest_.attr("fields");
+  for (const NodeAttribute& a : spec_.attributes) {
+    nb::object column = entry(fields, a.accessor.attribute().text());
+    if (!column.is_valid()) column = entry(fields, a.accessor.name());
+    if (column.is_valid() && PyObject_Size(column.ptr()) != static_cast<Py_ssize_t>(n)) {
+      PyErr_Clear();
+      structure_error("the forest's field '" + a.accessor.name() + "' is not the one that it was made with");
+    }
+    columns_.push_back(std::move(column));
+  }
+}
+
+// Lay out the edges of every node together, as `Graph` has them.
+void Request::copy_relations(nb::handle source) {
+  const nb::object forest = nb::borrow(source);
+  const auto count = nb::cast<std::int64_t>(forest.attr("num_nodes"));
+  if (count < 0 || count > spec_.max_nodes)
+    structure_error("the forest has " + std::to_string(count) + " nodes, more than the limit of one request (" +
+                    std::to_string(spec_.max_nodes) + ")");
+  const auto n = static_cast<std::size_t>(count);
+  std::vector<std::vector<std::int32_t>> slots;
+  for (const Accessor& slot : spec_.slots) slots.push_back(read_slot(forest, slot.attribute().text(), n));
+  std::vector<Relation> lists;
+  for (const Accessor& list : spec_.lists) lists.push_back(read_list(forest, list, n));
+
+  for (std::size_t v = 0; v < n; ++v) {
+    graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
+    for (const auto& slot : slots) graph_.edge_child.push_back(slot[v]);
+    for (const Relation& list : lists) {
+      const std::size_t before = graph_.edge_child.size();
+      for (const auto& slot : list.slots)
+        if (slot[v] != -1) graph_.edge_child.push_back(slot[v]);
+      if (list.slots.empty())
+        graph_.edge_child.insert(graph_.edge_child.end(), list.idx.begin() + list.ptr[v],
+                                 list.idx.begin() + list.ptr[v + 1]);
+      graph_.list_len.push_back(static_cast<std::int32_t>(graph_.edge_child.size() - before));
+    }
+  }
+  graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
+  for (const Relation& list : lists)
+    for (const std::int32_t child : list.idx)
+      if (child < 0) structure_error("a list of children of the forest holds " + std::to_string(child) +
+                                     "; it must hold indices of nodes");
+}
+
+// The value of an attribute: of the node object, or of the forest's column.
+PyObject* Request::value(std::int32_t node, int attribute) {
+  const auto a = static_cast<std::size_t>(attribute);
+  if (!forest_.is_valid()) return spec_.attributes[a].accessor.get(objects_[static_cast<std::size_t>(node)]);
+  const nb::object& column = columns_[a];
+  if (!column.is_valid()) return nullptr;
+  if (PyArray_Check(column.ptr())) {
+    auto* array = reinterpret_cast<PyArrayObject*>(column.ptr());
+    if (PyArray_NDIM(array) == 1 && node < PyArray_DIM(array, 0))
+      return own(PyArray_GETITEM(array, static_cast<const char*>(PyArray_GETPTR1(array, node)))).release().ptr();
+  }
+  return own(PySequence_GetItem(column.ptr(), node)).release().ptr();
+}
+
+void check_forest(nb::list slots, nb::list lists, std::int64_t num_nodes) {
+  Graph graph;
+  const auto n = static_cast<std::size_t>(num_nodes);
+  std::vector<std::vector<std::int32_t>> slot_arrays;
+  for (nb::handle slot : slots) slot_arrays.push_back(copy_ints(nb::borrow(slot), "slot", n));
+  std::vector<Relation> relations(nb::len(lists));
+  for (std::size_t l = 0; l < relations.size(); ++l) {
+    relations[l].ptr = copy_ints(nb::object(lists[l][0]), "list", n + 1);
+    relations[l].idx = copy_ints(nb::object(lists[l][1]), "list", kAnyLength);
+    check_list(relations[l].ptr, relations[l].idx.size(), nb::cast<std::string>(nb::str(lists[l][2])));
+  }
+  for (std::size_t v = 0; v < n; ++v) {
+    graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
+    for (const auto& slot : slot_arrays) graph.edge_child.push_back(slot[v]);
+    for (const Relation& list : relations)
+      graph.edge_child.insert(graph.edge_child.end(), list.idx.begin() + list.ptr[v], list.idx.begin() + list.ptr[v + 1]);
+  }
+  graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
+  find_heights(graph);
+}
+
+}  // namespace cortex

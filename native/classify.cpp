@@ -1,0 +1,103 @@
+// Finding the kind of every node by the model's decision tree.
+#include <algorithm>
+
+#include "errors.hpp"
+#include "request.hpp"
+
+namespace cortex {
+
+void Request::classify() {
+  const std::size_t n = graph_.num_nodes();
+  kept_.assign(n * static_cast<std::size_t>(spec_.num_columns), nullptr);
+  graph_.kind.resize(n);
+  for (std::size_t v = 0; v < n; ++v) graph_.kind[v] = kind_of(static_cast<std::int32_t>(v));
+}
+
+std::int32_t Request::kind_of(std::int32_t node) {
+  Branch branch = spec_.tree;
+  while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
+  if (branch == kUnknown) unknown_kind(object_of(node), where(node));
+  return kind_of_branch(branch);
+}
+
+Branch Request::answer(const Test& test, std::int32_t node) {
+  if (!test.path.empty() && (node = follow(test.path, node)) < 0) return kUnknown;
+  const auto v = static_cast<std::size_t>(node);
+  const auto number = static_cast<std::size_t>(test.number);
+  auto choose = [&](bool yes) { return yes ? test.yes : test.no; };
+
+  bool none = false;
+  std::int64_t length = 0;
+  switch (test.subject) {
+    case Test::Subject::kNode:
+      return choose(graph_.height[v] == 0);
+    case Test::Subject::kSlot:
+      none = graph_.edge_child[static_cast<std::size_t>(graph_.edge_start[v]) + number] < 0;
+      break;
+    case Test::Subject::kList:
+      length = graph_.list_len[v * spec_.lists.size() + number];
+      none = length < 0;
+      break;
+    case Test::Subject::kAttribute:
+      none = kept(node, test.number) == Py_None;
+      break;
+  }
+
+  const bool is_attribute = test.subject == Test::Subject::kAttribute;
+  switch (test.op) {
+    case Test::Op::kIsLeaf:
+    case Test::Op::kIsNone:
+      return choose(none);
+    case Test::Op::kLength:
+      if (is_attribute && !none && (length = PyObject_Size(kept(node, test.number))) < 0) throw nb::python_error();
+      for (const auto& [answer, branch] : test.lengths)
+        if (answer == std::max<std::int64_t>(length, 0)) return branch;
+      return kUnknown;
+    case Test::Op::kEquals: {
+      // A child equals None or nothing that a guard can hold.
+      if (!is_attribute) return choose(none && test.value.is_none());
+      const int equal = PyObject_RichCompareBool(kept(node, test.number), test.value.ptr(), Py_EQ);
+      if (equal < 0) throw nb::python_error();
+      return choose(equal != 0);
+    }
+    case Test::Op::kValue: {
+      if (!is_attribute) return kUnknown;
+      PyObject* branch = PyDict_GetItemWithError(test.branches.ptr(), kept(node, test.number));
+      if (!branch && PyErr_Occurred()) throw nb::python_error();
+      return branch ? static_cast<Branch>(PyLong_AsLong(branch)) : kUnknown;
+    }
+  }
+  return kUnknown;
+}
+
+// The node at the end of `path`, or -1 where the structure has none.
+std::int32_t Request::follow(const Path& path, std::int32_t node) const {
+  for (const Hop& hop : path) {
+    const auto v = static_cast<std::size_t>(node);
+    std::int64_t edge = graph_.edge_start[v];
+    if (hop.kind == Hop::Kind::kSlot) {
+      edge += hop.relation;
+    } else {
+      edge += static_cast<std::int64_t>(spec_.slots.size()) + hop.index;
+      const std::int32_t* length = &graph_.list_len[v * spec_.lists.size()];
+      for (int l = 0; l < hop.relation; ++l) edge += std::max(length[l], 0);
+      if (hop.index >= length[hop.relation]) return -1;
+    }
+    if ((node = graph_.edge_child[static_cast<std::size_t>(edge)]) < 0) return -1;
+  }
+  return node;
+}
+
+// The value of an attribute that tests ask about, None where it is absent; read once and kept. Borrowed.
+PyObject* Request::kept(std::int32_t node, int attribute) {
+  const int column = spec_.attributes[static_cast<std::size_t>(attribute)].column;
+  const auto at = static_cast<std::size_t>(node) * static_cast<std::size_t>(spec_.num_columns) +
+                  static_cast<std::size_t>(column);
+  if (!kept_[at]) {
+    PyObject* found = value(node, attribute);
+    kept_[at] = found ? found : Py_NewRef(Py_None);
+  }
+  return kept_[at];
+}
+
+}  // namespace cortex

@@ -1,0 +1,62 @@
+// Writing the index arrays of the linear form, in the order of `index_arrays`.
+#include <algorithm>
+#include <limits>
+
+#include "errors.hpp"
+#include "request.hpp"
+
+namespace cortex {
+
+void Request::emit(const Destination& to) {
+  const Numbering& from = numbering_;
+  const std::size_t n = graph_.num_nodes();
+  const std::size_t slots = spec_.slots.size(), lists = spec_.lists.size();
+  if (graph_.edge_child.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    structure_error("the structures have " + std::to_string(graph_.edge_child.size()) +
+                    " edges, more than the limit of one request (2147483647)");
+  }
+
+  std::copy(from.group_start.begin(), from.group_start.end(), to.index[0]);
+  std::copy(from.group_len.begin(), from.group_len.end(), to.index[1]);
+  std::copy(from.group_kind.begin(), from.group_kind.end(), to.index[2]);
+  std::copy(from.kind_start.begin(), from.kind_start.end(), to.index[3]);
+
+  // Within a kind ids fall as groups run, so the groups in order give each kind's nodes from the last one down.
+  std::vector<std::int32_t>& place = numbering_.count;
+  place.assign(from.kind_start.begin(), from.kind_start.end());
+  for (std::size_t g = 0; g < from.group_start.size(); ++g) {
+    std::int32_t& at = place[static_cast<std::size_t>(from.group_kind[g])];
+    for (std::int32_t i = from.group_len[g]; i-- > 0;) to.index[4][at++] = from.group_start[g] + i;
+  }
+
+  std::int32_t* const* child = to.index.data() + 5;
+  std::int32_t* const* list_arrays = child + slots;
+  std::vector<std::int32_t>& cursor = place;
+  cursor.assign(lists, 0);
+  for (std::size_t id = 0; id < n; ++id) {
+    const auto v = static_cast<std::size_t>(from.node_of[id]);
+    const std::int32_t* edge = graph_.edge_child.data() + graph_.edge_start[v];
+    for (std::size_t s = 0; s < slots; ++s, ++edge)
+      child[s][id] = *edge < 0 ? -1 : from.id_of[static_cast<std::size_t>(*edge)];
+    for (std::size_t l = 0; l < lists; ++l) {
+      std::int32_t at = cursor[l];
+      list_arrays[3 * l][id] = at;
+      const std::int32_t end = at + std::max(graph_.list_len[v * lists + l], 0);
+      for (; at < end; ++at, ++edge) {
+        list_arrays[3 * l + 1][at] = from.id_of[static_cast<std::size_t>(*edge)];
+        list_arrays[3 * l + 2][at] = static_cast<std::int32_t>(id);
+      }
+      cursor[l] = end;
+    }
+  }
+  for (std::size_t l = 0; l < lists; ++l) list_arrays[3 * l][n] = cursor[l];
+
+  std::int32_t* const* last = to.index.data() + to.index.size() - 2;
+  for (std::size_t r = 0; r < graph_.roots.size(); ++r)
+    last[0][r] = from.id_of[static_cast<std::size_t>(graph_.roots[r])];
+  std::copy(from.id_of.begin(), from.id_of.end(), last[1]);
+
+  fill_fields(to);
+}
+
+}  // namespace cortex

@@ -1,0 +1,69 @@
+#include "errors.hpp"
+
+namespace cortex {
+
+namespace {
+
+// Both live as long as the process: they are created on import and the module is never unloaded.
+PyObject* structure_error_type = nullptr;
+PyObject* unknown_kind_type = nullptr;
+
+constexpr Py_ssize_t kMaxRepr = 60;
+
+}  // namespace
+
+void structure_error(const std::string& message) { python_error(structure_error_type, message); }
+
+void python_error(PyObject* type, const std::string& message) {
+  // A class name or a repr may hold lone surrogates, so decoding must not fail.
+  PyObject* text = PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace");
+  if (text) {
+    PyErr_SetObject(type, text);
+    Py_DECREF(text);
+  }
+  throw nb::python_error();
+}
+
+void unknown_kind(nb::handle node, const std::string& where) {
+  nb::object error = own(PyObject_CallFunction(
+      unknown_kind_type, "s", ("no kind of the model fits the node at " + where).c_str()));
+  error.attr("node") = node;
+  error.attr("where") = nb::str(where.c_str());
+  PyErr_SetObject(unknown_kind_type, error.ptr());
+  throw nb::python_error();
+}
+
+std::string type_name(PyObject* object) {
+  const char* name = Py_TYPE(object)->tp_name;
+  const char* dot = nullptr;
+  for (const char* c = name; *c; ++c)
+    if (*c == '.') dot = c;
+  return dot ? dot + 1 : name;
+}
+
+std::string brief_repr(PyObject* value) {
+  PyObject* text = PyObject_Repr(value);
+  const char* bytes = text ? PyUnicode_AsUTF8(text) : nullptr;
+  std::string result;
+  if (bytes && PyUnicode_GetLength(text) <= kMaxRepr) {
+    result = bytes;
+  } else {
+    PyErr_Clear();
+    result = "a " + type_name(value);
+  }
+  Py_XDECREF(text);
+  return result;
+}
+
+void define_errors(nb::module_& module) {
+  structure_error_type = nb::module_::import_("cortex.errors").attr("StructureError").ptr();
+  Py_INCREF(structure_error_type);
+  unknown_kind_type = PyErr_NewExceptionWithDoc(
+      "cortex._native.UnknownKind",
+      "No kind of the model fits a node. `node` is the node, `where` says how it is reached.", PyExc_Exception,
+      nullptr);
+  if (!unknown_kind_type) throw nb::python_error();
+  module.attr("UnknownKind") = nb::borrow(unknown_kind_type);
+}
+
+}  // namespace cortex

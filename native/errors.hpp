@@ -1,0 +1,26 @@
+// How the native side tells the user that their data breaks a rule.
+#pragma once
+
+#include "python.hpp"
+
+namespace cortex {
+
+// Raise cortex.errors.StructureError with `message`.
+[[noreturn]] void structure_error(const std::string& message);
+
+// Raise cortex._native.UnknownKind: no kind of the model fits `node`, which is found at `where`.
+[[noreturn]] void unknown_kind(nb::handle node, const std::string& where);
+
+// Raise an exception of a builtin type.
+[[noreturn]] void python_error(PyObject* type, const std::string& message);
+
+// The name of an object's class as the user wrote it.
+std::string type_name(PyObject* object);
+
+// repr() of a value, shortened; a repr that fails gives the type's name.
+std::string brief_repr(PyObject* value);
+
+// Create the exception classes; called once, on import.
+void define_errors(nb::module_& module);
+
+}  // namespace cortex

@@ -1,0 +1,255 @@
+// Reading the fields that the model's code reads, and only those.
+//
+// A node must have a field if the code of its own kind reads it (`uses`), or if the code of a node further up reads
+// it along a path (`reads`). The latter are collected node by node, so a field is asked of no node that is not read.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "errors.hpp"
+#include "request.hpp"
+
+namespace cortex {
+
+namespace {
+
+std::string text_of_shape(const npy_intp* shape, std::size_t rank) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < rank; ++i) text += std::to_string(shape[i]) + (i + 1 < rank || rank == 1 ? "," : "");
+  return text + ")";
+}
+
+std::string accepted_int(const IntField& field) {
+  return field.limited ? "an integer from 0 to " + std::to_string(field.limit - 1) : "an integer";
+}
+
+std::string accepted_float(const FloatField& field) {
+  if (field.shape.empty()) return "a number";
+  return "an array of numbers of shape " + text_of_shape(field.shape.data(), field.shape.size());
+}
+
+bool has_shape(PyArrayObject* array, const FloatField& field, int first_axis) {
+  const auto rank = static_cast<std::size_t>(PyArray_NDIM(array) - first_axis);
+  return rank == field.shape.size() &&
+         std::equal(field.shape.begin(), field.shape.end(), PyArray_DIMS(array) + first_axis);
+}
+
+bool is_plain_float32(PyArrayObject* array) {
+  return PyArray_TYPE(array) == NPY_FLOAT32 && PyArray_ISCARRAY_RO(array);
+}
+
+void copy_rows(const FloatField& field, const float* from, float* to, bool padded) {
+  const std::int64_t pitch = padded && field.rows > 0 ? field.stride / field.rows : field.columns;
+  const auto bytes = static_cast<std::size_t>(field.columns) * sizeof(float);
+  if (pitch == field.columns) {
+    std::memcpy(to, from, bytes * static_cast<std::size_t>(field.rows));
+    return;
+  }
+  for (std::int64_t r = 0; r < field.rows; ++r) std::memcpy(to + r * pitch, from + r * field.columns, bytes);
+}
+
+// Where the integer fields stand among the index arrays: before `root` and `order`.
+std::int32_t* int_array(const Destination& to, const Spec& spec, std::size_t field) {
+  return to.index[to.index.size() - 2 - spec.int_fields.size() + field];
+}
+
+}  // namespace
+
+void Request::fill_fields(const Destination& to) {
+  const std::size_t n = graph_.num_nodes();
+  if (spec_.has_needs) check_needs();
+  if (spec_.has_reads) collect_reads();
+
+  for (std::size_t f = 0; f < spec_.int_fields.size(); ++f)
+    if (!spec_.int_fields[f].everywhere) std::memset(int_array(to, spec_, f), 0, n * sizeof(std::int32_t));
+  for (std::size_t f = 0; f < spec_.float_fields.size(); ++f) {
+    const FloatField& field = spec_.float_fields[f];
+    const auto row = static_cast<std::size_t>(to.padded ? field.stride : field.elements());
+    if (!field.everywhere) std::memset(to.floats[f], 0, n * row * sizeof(float));
+  }
+
+  const std::size_t ints = spec_.int_fields.size(), all = ints + spec_.float_fields.size();
+  std::vector<std::uint8_t> done(all, 0);
+  if (forest_.is_valid()) {
+    for (std::size_t f = 0; f < all; ++f)
+      done[f] = fill_from_column({f < ints, static_cast<int>(f < ints ? f : f - ints)}, to);
+  }
+  auto column_done = [&](FieldRef f) { return done[static_cast<std::size_t>(f.number) + (f.is_int ? 0 : ints)]; };
+  for (std::size_t v = 0; v < n; ++v) {
+    for (const FieldRef f : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].fields)
+      if (!column_done(f)) fill(f, static_cast<std::int32_t>(v), to);
+    if (demand_.empty()) continue;
+    for (std::size_t f = 0; f < all; ++f) {
+      const FieldRef field{f < ints, static_cast<int>(f < ints ? f : f - ints)};
+      if (demand_[v * all + f] && !done[f]) fill(field, static_cast<std::int32_t>(v), to);
+    }
+  }
+}
+
+void Request::fill(FieldRef ref, std::int32_t node, const Destination& to) {
+  const auto number = static_cast<std::size_t>(ref.number);
+  const int attribute = ref.is_int ? spec_.int_fields[number].attribute : spec_.float_fields[number].attribute;
+  const bool is_kept = spec_.attributes[static_cast<std::size_t>(attribute)].column >= 0;
+  PyObject* found = is_kept ? Py_NewRef(kept(node, attribute)) : value(node, attribute);
+  const nb::object holder = nb::steal(found);
+  const auto id = numbering_.id_of[static_cast<std::size_t>(node)];
+  if (ref.is_int) {
+    const IntField& field = spec_.int_fields[number];
+    if (!found || found == Py_None) missing(field.name, accepted_int(field), node);
+    int_array(to, spec_, number)[id] = int_value(field, found, node);
+  } else {
+    const FloatField& field = spec_.float_fields[number];
+    if (!found || found == Py_None) missing(field.name, accepted_float(field), node);
+    float_value(field, found, node, to.floats[number] + id * (to.padded ? field.stride : field.elements()), to.padded);
+  }
+}
+
+// Fill a field from a forest's array at once, if the array has the right type; says whether it has.
+bool Request::fill_from_column(FieldRef ref, const Destination& to) {
+  const auto number = static_cast<std::size_t>(ref.number);
+  const int attribute = ref.is_int ? spec_.int_fields[number].attribute : spec_.float_fields[number].attribute;
+  const nb::object& column = columns_[static_cast<std::size_t>(attribute)];
+  if (!column.is_valid() || !PyArray_Check(column.ptr())) return false;
+  auto* array = reinterpret_cast<PyArrayObject*>(column.ptr());
+  const std::size_t n = graph_.num_nodes(), ints = spec_.int_fields.size(), all = ints + spec_.float_fields.size();
+  if (PyArray_NDIM(array) < 1 || PyArray_DIM(array, 0) != static_cast<npy_intp>(n)) return false;
+  auto is_read = [&](std::size_t v) {
+    if (!demand_.empty() && demand_[v * all + number + (ref.is_int ? 0 : ints)]) return true;
+    for (const FieldRef f : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].fields)
+      if (f.is_int == ref.is_int && f.number == ref.number) return true;
+    return false;
+  };
+
+  if (ref.is_int) {
+    if (PyArray_TYPE(array) != NPY_INT64 || PyArray_NDIM(array) != 1 || !PyArray_ISCARRAY_RO(array)) return false;
+    const auto* from = static_cast<const std::int64_t*>(PyArray_DATA(array));
+    const IntField& field = spec_.int_fields[number];
+    std::int32_t* ints_to = int_array(to, spec_, number);
+    for (std::size_t v = 0; v < n; ++v)
+      if (is_read(v)) ints_to[numbering_.id_of[v]] = checked(field, from[v], static_cast<std::int32_t>(v));
+    return true;
+  }
+  const FloatField& field = spec_.float_fields[number];
+  if (!is_plain_float32(array) || !has_shape(array, field, 1)) return false;
+  const auto* from = static_cast<const float*>(PyArray_DATA(array));
+  const std::int64_t stride = to.padded ? field.stride : field.elements();
+  for (std::size_t v = 0; v < n; ++v)
+    if (is_read(v))
+      copy_rows(field, from + static_cast<std::int64_t>(v) * field.elements(),
+                to.floats[number] + numbering_.id_of[v] * stride, to.padded);
+  return true;
+}
+
+std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int32_t node) {
+  nb::object index;
+  if (!PyLong_Check(value)) {
+    if (!PyIndex_Check(value)) {
+      structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
+                      type_name(value) + "); it must be " + accepted_int(field));
+    }
+    PyObject* number = PyNumber_Index(value);
+    if (!number) {
+      // An array has __index__ but only a whole number has a meaning for it.
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+      PyErr_Clear();
+      structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
+                      type_name(value) + "); it must be " + accepted_int(field));
+    }
+    index = nb::steal(number);
+    value = number;
+  }
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+  if (overflow) {
+    structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) +
+                    ", which does not fit in 32 bits; it must be " + accepted_int(field));
+  }
+  return checked(field, number, node);
+}
+
+std::int32_t Request::checked(const IntField& field, std::int64_t value, std::int32_t node) {
+  if (field.limited ? value < 0 || value >= field.limit : value != static_cast<std::int32_t>(value)) {
+    structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + std::to_string(value) +
+                    (field.limited ? "" : ", which does not fit in 32 bits") + "; it must be " + accepted_int(field));
+  }
+  return static_cast<std::int32_t>(value);
+}
+
+void Request::float_value(const FloatField& field, PyObject* value, std::int32_t node, float* row, bool padded) {
+  if (PyFloat_CheckExact(value) && field.shape.empty()) {
+    *row = static_cast<float>(PyFloat_AS_DOUBLE(value));
+    return;
+  }
+  nb::object converted;
+  if (!PyArray_CheckExact(value) || !is_plain_float32(reinterpret_cast<PyArrayObject*>(value))) {
+    PyObject* any = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
+    if (!any && !PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
+    PyErr_Clear();
+    nb::object found = nb::steal(any);
+    auto* array = reinterpret_cast<PyArrayObject*>(any);
+    const int type = any ? PyArray_TYPE(array) : NPY_OBJECT;
+    if (!PyTypeNum_ISINTEGER(type) && !PyTypeNum_ISFLOAT(type) && !PyTypeNum_ISBOOL(type)) {
+      structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
+                      type_name(value) + "); it must be " + accepted_float(field));
+    }
+    converted = own(PyArray_FromArray(array, PyArray_DescrFromType(NPY_FLOAT32),
+                                      NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));
+    value = converted.ptr();
+  }
+  auto* array = reinterpret_cast<PyArrayObject*>(value);
+  if (!has_shape(array, field, 0)) {
+    structure_error("node at " + describe(node) + ": field '" + field.name + "' has shape " +
+                    text_of_shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))) +
+                    "; it must be " + accepted_float(field));
+  }
+  copy_rows(field, static_cast<const float*>(PyArray_DATA(array)), row, padded);
+}
+
+void Request::missing(const std::string& field, const std::string& accepted, std::int32_t node) {
+  structure_error("node at " + describe(node) + ": field '" + field +
+                  "' is missing or None, and the model reads it there; it must be " + accepted);
+}
+
+// Call `found(node)` for every node that `path` reaches; a step that leads nowhere is the user's error.
+template <class F>
+void Request::reach(const Path& path, std::size_t at, std::int32_t from, F found) {
+  if (at == path.size()) return found(from);
+  const Hop& hop = path[at];
+  if (hop.kind == Hop::Kind::kEach) {
+    const std::int32_t length =
+        graph_.list_len[static_cast<std::size_t>(from) * spec_.lists.size() + static_cast<std::size_t>(hop.relation)];
+    for (std::int32_t i = 0; i < length; ++i)
+      reach(path, at + 1, follow({{Hop::Kind::kItem, hop.relation, i}}, from), found);
+    return;
+  }
+  const std::int32_t next = follow({hop}, from);
+  if (next < 0) {
+    const bool slot = hop.kind == Hop::Kind::kSlot;
+    const auto relation = static_cast<std::size_t>(hop.relation);
+    const std::string child =
+        slot ? spec_.slots[relation].name() : spec_.lists[relation].name() + "[" + std::to_string(hop.index) + "]";
+    structure_error("node at " + describe(from) + " has no child '" + child +
+                    "', and the model recurses into it there; give it that child, or let the model test for it");
+  }
+  reach(path, at + 1, next, found);
+}
+
+void Request::check_needs() {
+  for (std::size_t v = 0; v < graph_.num_nodes(); ++v)
+    for (const Path& path : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].needs)
+      reach(path, 0, static_cast<std::int32_t>(v), [](std::int32_t) {});
+}
+
+void Request::collect_reads() {
+  const std::size_t ints = spec_.int_fields.size(), all = ints + spec_.float_fields.size();
+  demand_.assign(graph_.num_nodes() * all, 0);
+  for (std::size_t v = 0; v < graph_.num_nodes(); ++v)
+    for (const Demand& read : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].reads)
+      reach(read.path, 0, static_cast<std::int32_t>(v), [&](std::int32_t node) {
+        const std::size_t field = static_cast<std::size_t>(read.field.number) + (read.field.is_int ? 0 : ints);
+        demand_[static_cast<std::size_t>(node) * all + field] = 1;
+      });
+}
+
+}  // namespace cortex

@@ -1,0 +1,71 @@
+// The Python module cortex._native.
+#define CORTEX_IMPORTS_NUMPY
+#include "python.hpp"
+
+#include "arrays.hpp"
+#include "errors.hpp"
+#include "linearizer.hpp"
+#include "program.hpp"
+
+namespace {
+
+namespace nb = nanobind;
+using cortex::Linearizer;
+using cortex::Program;
+using cortex::Run;
+
+// Accessors are closures that may well refer to the compiled model, so the collector must see through our objects.
+template <class T>
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
+}
+
+template <class T>
+int drop_references(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<T>(self)->drop_references();
+  return 0;
+}
+
+template <class T>
+PyType_Slot collected[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse<T>)},
+    {Py_tp_clear, reinterpret_cast<void*>(drop_references<T>)},
+    {0, nullptr},
+};
+
+bool import_numpy() { return _import_array() >= 0; }
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  using nb::literals::operator""_a;
+  m.doc() = "Walking structures into the linear form, and calling compiled programs.";
+  // A compiled model in a global variable lives until the interpreter ends; that is no leak.
+  nb::set_leak_warnings(false);
+  if (!import_numpy()) throw nb::python_error();
+  cortex::define_errors(m);
+
+  nb::class_<Linearizer>(m, "Linearizer", nb::type_slots(collected<Linearizer>),
+                         "Turns structures into the linear form that a spec describes.")
+      .def(nb::init<nb::dict>(), "spec"_a)
+      .def("linearize", &Linearizer::linearize, "structures"_a,
+           "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
+
+  nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
+                      "A compiled function together with everything it takes.")
+      .def(nb::init<nb::object, nb::dict>(), "linearizer"_a, "layout"_a)
+      .def("run", &Program::run, "structures"_a, "single"_a,
+           "Linearize a list of structures or a Forest and run the program on it.");
+
+  nb::class_<Run>(m, "Run", "The result of one call of a program.")
+      .def("root", &Run::root, "state"_a, "State number `state` at the roots.")
+      .def("nodes", &Run::nodes, "state"_a, "State number `state` at every node, in the user's order.")
+      .def("linear_form", &Run::linear_form, "The linear form that the program ran on, copied.")
+      .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes of the request.");
+
+  m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a,
+        "Raise StructureError unless the relations are those of a forest.");
+  m.def("flatten_nested", &cortex::flatten_nested, "data"_a, "max_nodes"_a,
+        "Nested tuples and lists as (pointers, indices, items).");
+}

@@ -1,0 +1,137 @@
+// Numbering: nodes sorted by height and kind, in linear time, and the groups that result.
+#include <algorithm>
+
+#include "request.hpp"
+
+namespace cortex {
+
+namespace {
+
+enum Size : std::size_t { kNumNodes, kNumGroups, kNumRoots, kMaxGroup, kFirstListSize };
+
+// Stable counting sort of the nodes in `from` by `key`, whose values are below `keys`. Leaves the start of each
+// key's run in `count`, and the end of all in count[keys].
+void counting_sort(const std::vector<std::int32_t>& key, std::size_t keys, const std::vector<std::int32_t>& from,
+                   std::vector<std::int32_t>& to, std::vector<std::int32_t>& count) {
+  count.assign(keys + 2, 0);
+  for (const std::int32_t k : key) ++count[static_cast<std::size_t>(k) + 2];
+  for (std::size_t k = 2; k < keys + 2; ++k) count[k] += count[k - 1];
+  to.resize(from.size());
+  for (const std::int32_t v : from) {
+    std::int32_t& place = count[static_cast<std::size_t>(key[static_cast<std::size_t>(v)]) + 1];
+    to[static_cast<std::size_t>(place++)] = v;
+  }
+}
+
+}  // namespace
+
+void Request::number() {
+  Numbering& out = numbering_;
+  const std::size_t n = graph_.num_nodes();
+  sort_nodes();
+
+  out.group_start.clear();
+  out.group_len.clear();
+  out.group_kind.clear();
+  out.id_of.resize(n);
+  out.node_of.resize(n);
+  std::int32_t max_group = 0;
+  auto start = static_cast<std::int32_t>(n);
+  for (std::size_t first = 0, last = 0; first < n; first = last) {
+    const auto v = static_cast<std::size_t>(out.sorted[first]);
+    const std::int32_t height = graph_.height[v], kind = graph_.kind[v];
+    for (last = first; last < n; ++last) {
+      const auto u = static_cast<std::size_t>(out.sorted[last]);
+      if (graph_.height[u] != height || graph_.kind[u] != kind) break;
+    }
+    const auto length = static_cast<std::int32_t>(last - first);
+    start -= length;
+    for (std::size_t i = first; i < last; ++i) {
+      const auto id = static_cast<std::size_t>(start) + (i - first);
+      out.id_of[static_cast<std::size_t>(out.sorted[i])] = static_cast<std::int32_t>(id);
+      out.node_of[id] = out.sorted[i];
+    }
+    out.group_start.push_back(start);
+    out.group_len.push_back(length);
+    out.group_kind.push_back(kind);
+    max_group = std::max(max_group, length);
+  }
+
+  out.sizes.assign(kFirstListSize + 2 * spec_.lists.size(), 0);
+  out.sizes[kNumNodes] = static_cast<std::int64_t>(n);
+  out.sizes[kNumGroups] = static_cast<std::int64_t>(out.group_start.size());
+  out.sizes[kNumRoots] = static_cast<std::int64_t>(graph_.roots.size());
+  out.sizes[kMaxGroup] = max_group;
+  count_edges();
+}
+
+// Order the nodes by height, within a height by kind, within a kind as the user has them.
+void Request::sort_nodes() {
+  Numbering& out = numbering_;
+  const std::size_t n = graph_.num_nodes();
+  const auto kinds = static_cast<std::size_t>(spec_.num_kinds);
+  out.by_kind.resize(n);
+  for (std::size_t v = 0; v < n; ++v) out.by_kind[v] = static_cast<std::int32_t>(v);
+  if (kinds > 1) {
+    counting_sort(graph_.kind, kinds, out.by_kind, out.sorted, out.count);
+    out.by_kind.swap(out.sorted);
+    out.kind_start.assign(1, 0);
+    out.kind_start.insert(out.kind_start.end(), out.count.begin() + 1, out.count.begin() + 1 + spec_.num_kinds);
+  } else {
+    out.kind_start.assign({0, static_cast<std::int32_t>(n)});
+    out.kind_start.resize(kinds + 1);
+  }
+  std::int32_t highest = -1;
+  for (const std::int32_t h : graph_.height) highest = std::max(highest, h);
+  counting_sort(graph_.height, static_cast<std::size_t>(highest + 1), out.by_kind, out.sorted, out.count);
+}
+
+// The sizes of each list relation: all edges, and the edges of the group that has most.
+void Request::count_edges() {
+  Numbering& out = numbering_;
+  const std::size_t lists = spec_.lists.size();
+  for (std::size_t l = 0; l < lists; ++l) {
+    std::int64_t total = 0, most = 0;
+    for (std::size_t g = 0; g < out.group_start.size(); ++g) {
+      std::int64_t edges = 0;
+      for (std::int32_t i = 0; i < out.group_len[g]; ++i) {
+        const auto v = static_cast<std::size_t>(out.node_of[static_cast<std::size_t>(out.group_start[g] + i)]);
+        edges += std::max(graph_.list_len[v * lists + l], 0);
+      }
+      total += edges;
+      most = std::max(most, edges);
+    }
+    out.sizes[kFirstListSize + 2 * l] = total;
+    out.sizes[kFirstListSize + 2 * l + 1] = most;
+  }
+}
+
+std::vector<std::string> size_names(const Spec& spec) {
+  std::vector<std::string> names{"num_nodes", "num_groups", "num_roots", "max_group"};
+  for (const Accessor& list : spec.lists) {
+    names.push_back("num_" + list.name() + "_edges");
+    names.push_back("max_" + list.name() + "_edges");
+  }
+  return names;
+}
+
+std::vector<IndexArray> index_arrays(const Spec& spec) {
+  std::vector<IndexArray> arrays{
+      {"group_start", {kNumGroups, 0}}, {"group_len", {kNumGroups, 0}}, {"group_kind", {kNumGroups, 0}},
+      {"kind_start", {-1, spec.num_kinds + 1}}, {"kind_node", {kNumNodes, 0}},
+  };
+  for (const Accessor& slot : spec.slots) arrays.push_back({"child_" + slot.name(), {kNumNodes, 0}});
+  for (std::size_t l = 0; l < spec.lists.size(); ++l) {
+    const std::string& name = spec.lists[l].name();
+    const int edges = static_cast<int>(kFirstListSize + 2 * l);
+    arrays.push_back({name + "_ptr", {kNumNodes, 1}});
+    arrays.push_back({name + "_child", {edges, 0}});
+    arrays.push_back({name + "_parent", {edges, 0}});
+  }
+  for (const IntField& field : spec.int_fields) arrays.push_back({"field_" + field.name, {kNumNodes, 0}});
+  arrays.push_back({"root", {kNumRoots, 0}});
+  arrays.push_back({"order", {kNumNodes, 0}});
+  return arrays;
+}
+
+}  // namespace cortex

@@ -1,0 +1,61 @@
+#include "request.hpp"
+
+namespace cortex {
+
+namespace {
+
+void release(std::vector<PyObject*>& owned) {
+  for (PyObject* object : owned) Py_XDECREF(object);
+  owned.clear();
+}
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& v) {
+  return v.capacity() * sizeof(T);
+}
+
+}  // namespace
+
+void Graph::clear() {
+  edge_start.clear();
+  edge_child.clear();
+  list_len.clear();
+  height.clear();
+  kind.clear();
+  roots.clear();
+}
+
+void Request::linearize(nb::handle structures) {
+  clear();
+  if (PyList_Check(structures.ptr()) || PyTuple_Check(structures.ptr())) {
+    walk(structures);
+  } else {
+    read_forest(structures);
+  }
+  classify();
+  number();
+}
+
+void Request::clear() {
+  release(kept_);
+  release(edge_objects_);
+  release(root_objects_);
+  objects_.clear();
+  frames_.clear();
+  columns_.clear();
+  forest_.reset();
+  demand_.clear();
+  graph_.clear();
+}
+
+std::size_t Request::bytes() const {
+  const Graph& g = graph_;
+  const Numbering& n = numbering_;
+  return bytes_of(g.edge_start) + bytes_of(g.edge_child) + bytes_of(g.list_len) + bytes_of(g.height) +
+         bytes_of(g.kind) + bytes_of(g.roots) + bytes_of(n.id_of) + bytes_of(n.node_of) + bytes_of(n.group_start) +
+         bytes_of(n.group_len) + bytes_of(n.group_kind) + bytes_of(n.count) + bytes_of(n.sorted) +
+         bytes_of(n.by_kind) + bytes_of(objects_) + bytes_of(root_objects_) + bytes_of(edge_objects_) +
+         bytes_of(kept_) + bytes_of(frames_) + bytes_of(demand_) + table_.bytes();
+}
+
+}  // namespace cortex

@@ -1,0 +1,155 @@
+// One request on its way from the user's structures to the linear form.
+//
+// The stages run in the order of the members below: `read` (walk.cpp, arrays.cpp), `classify` (classify.cpp),
+// `number` (number.cpp), then `emit` (emit.cpp, fields.cpp) into arrays that the caller owns.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node_table.hpp"
+#include "python.hpp"
+#include "spec.hpp"
+
+namespace cortex {
+
+// The structure in the user's order: nodes are numbered by first visit in preorder, or by the user's index.
+//
+// The edges of a node stand together: one for each slot (-1 where there is no child), then those of each list.
+struct Graph {
+  std::vector<std::int64_t> edge_start;  // per node, and the end of all edges once the graph is complete
+  std::vector<std::int32_t> edge_child;
+  std::vector<std::int32_t> list_len;  // per node and list; -1 where the list is None
+  std::vector<std::int32_t> height;    // -1 while a node's children are being visited
+  std::vector<std::int32_t> kind;
+  std::vector<std::int32_t> roots;
+
+  std::size_t num_nodes() const { return height.size(); }
+  void clear();
+};
+
+// The order of the linear form; see lower/linear_form.py for what it promises.
+struct Numbering {
+  std::vector<std::int32_t> id_of, node_of;
+  std::vector<std::int32_t> group_start, group_len, group_kind, kind_start;
+  std::vector<std::int64_t> sizes;  // num_nodes, num_groups, num_roots, max_group, then two for each list
+  std::vector<std::int32_t> count, sorted, by_kind;  // room for sorting
+};
+
+// Where the linear form goes. Index arrays stand in the order of `index_arrays`, float fields in the spec's order.
+struct Destination {
+  std::vector<std::int32_t*> index;
+  std::vector<float*> floats;
+  bool padded;  // rows of float fields have the stride of the spec, or none between them
+};
+
+// The number of rows of an array: one of the sizes (or none), plus a constant.
+struct Extent {
+  int size;
+  std::int64_t plus;
+  std::int64_t rows(const std::vector<std::int64_t>& sizes) const {
+    return plus + (size < 0 ? 0 : sizes[static_cast<std::size_t>(size)]);
+  }
+};
+
+struct IndexArray {
+  std::string name;
+  Extent extent;
+};
+
+// Names of the sizes and of the index arrays of a spec's linear form, in order.
+std::vector<std::string> size_names(const Spec& spec);
+std::vector<IndexArray> index_arrays(const Spec& spec);
+
+class Request {
+ public:
+  explicit Request(const Spec& spec) : spec_(spec) {}
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+  ~Request() { clear(); }
+
+  // Read a list of node objects or a Forest, and number its nodes. Runs the user's accessors.
+  void linearize(nb::handle structures);
+
+  // Write the linear form and the fields. Runs the user's accessors.
+  void emit(const Destination& to);
+
+  // Forget the request and its objects; keep the memory.
+  void clear();
+
+  const Graph& graph() const { return graph_; }
+  const Numbering& numbering() const { return numbering_; }
+  std::size_t bytes() const;
+
+ private:
+  struct Frame {
+    std::int32_t node;
+    std::int32_t height;  // of the highest child so far
+    std::int64_t next, end;
+  };
+
+  // walk.cpp
+  void walk(nb::handle structures);
+  void descend();
+  bool discover(PyObject* node);
+  void expand_slot(const Accessor& slot, PyObject* node);
+  std::int32_t expand_list(const Accessor& list, PyObject* node);
+  void add_edge(PyObject* child);
+  [[noreturn]] void cycle(std::int64_t edge, std::int32_t from, std::int32_t to);
+
+  // arrays.cpp
+  void read_forest(nb::handle forest);
+  void copy_relations(nb::handle forest);
+
+  // classify.cpp
+  void classify();
+  std::int32_t kind_of(std::int32_t node);
+  Branch answer(const Test& test, std::int32_t node);
+  std::int32_t follow(const Path& path, std::int32_t node) const;
+  PyObject* kept(std::int32_t node, int attribute);
+
+  // number.cpp
+  void number();
+  void sort_nodes();
+  void count_edges();
+
+  // fields.cpp
+  void check_needs();
+  void collect_reads();
+  template <class F>
+  void reach(const Path& path, std::size_t hop, std::int32_t from, F found);
+  void fill_fields(const Destination& to);
+  bool fill_from_column(FieldRef field, const Destination& to);
+  void fill(FieldRef field, std::int32_t node, const Destination& to);
+  [[noreturn]] void missing(const std::string& field, const std::string& accepted, std::int32_t node);
+  std::int32_t int_value(const IntField& field, PyObject* value, std::int32_t node);
+  std::int32_t checked(const IntField& field, std::int64_t value, std::int32_t node);
+  void float_value(const FloatField& field, PyObject* value, std::int32_t node, float* row, bool padded);
+
+  // Where values come from: the attribute of a node (a new reference), or null where it is absent.
+  PyObject* value(std::int32_t node, int attribute);
+
+  // where.cpp
+  std::string where(std::int32_t node) const;
+  std::string step(std::int32_t node, std::int64_t edge) const;
+  std::string describe(std::int32_t node) const;
+  nb::object object_of(std::int32_t node) const;
+
+  const Spec& spec_;
+  Graph graph_;
+  Numbering numbering_;
+
+  std::vector<PyObject*> objects_;       // per node, borrowed from the two below
+  std::vector<PyObject*> root_objects_;  // owned
+  std::vector<PyObject*> edge_objects_;  // owned; null where there is no child
+  std::vector<PyObject*> kept_;          // owned; per node and column, null until read
+  std::vector<Frame> frames_;
+  NodeTable table_;
+
+  nb::object forest_;                // set when the request came as arrays
+  std::vector<nb::object> columns_;  // of the forest, per attribute; not valid where it has none
+
+  std::vector<std::uint8_t> demand_;  // per node and field: read by a node further up
+};
+
+}  // namespace cortex

@@ -1,0 +1,260 @@
+#include "spec.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "errors.hpp"
+
+namespace cortex {
+
+namespace {
+
+std::string text_of(nb::handle value) {
+  const char* text = PyUnicode_Check(value.ptr()) ? PyUnicode_AsUTF8(value.ptr()) : nullptr;
+  if (!text) {
+    if (PyErr_Occurred()) throw nb::python_error();
+    python_error(PyExc_TypeError, "a name in a linearizer's spec must be a str, not " + brief_repr(value.ptr()));
+  }
+  return text;
+}
+
+std::int64_t int_of(nb::handle value) {
+  const long long number = PyLong_AsLongLong(value.ptr());
+  if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+  return number;
+}
+
+bool truth_of(nb::handle value) {
+  const int truth = PyObject_IsTrue(value.ptr());
+  if (truth < 0) throw nb::python_error();
+  return truth != 0;
+}
+
+// Turns the nested tuples of a spec into the flat tables of `Spec`.
+class Reader {
+ public:
+  Reader(Spec& spec, nb::dict source) : spec_(spec), source_(std::move(source)) {}
+
+  void read() {
+    if (source_.contains("accessors")) accessors_ = nb::cast<nb::dict>(source_["accessors"]);
+    for (nb::handle name : items("slots")) spec_.slots.push_back(accessor(text_of(name)));
+    for (nb::handle name : items("lists")) spec_.lists.push_back(accessor(text_of(name)));
+    for (const Accessor& slot : spec_.slots)
+      if (slot.is_parts()) python_error(PyExc_TypeError, "the child '" + slot.name() + "' cannot mean several attributes");
+
+    spec_.num_kinds = static_cast<int>(int_of(source_["num_kinds"]));
+    spec_.kinds.resize(static_cast<std::size_t>(spec_.num_kinds));
+    spec_.tree = branch(source_["tree"]);
+    for (nb::handle field : items("int_fields")) read_int_field(field);
+    for (nb::handle field : items("float_fields")) read_float_field(field);
+    read_uses();
+    for (NodeAttribute& a : spec_.attributes)
+      if (a.accessor.is_parts()) {
+        python_error(PyExc_TypeError, "the field '" + a.accessor.name() + "' cannot mean several attributes");
+      }
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    spec_.max_nodes = source_.contains("max_nodes") ? std::min(most, int_of(source_["max_nodes"])) : most;
+  }
+
+ private:
+  nb::list items(const char* key) { return nb::list(source_[key]); }
+
+  Accessor accessor(const std::string& name) {
+    nb::handle meaning;
+    if (accessors_.is_valid()) meaning = PyDict_GetItemString(accessors_.ptr(), name.c_str());
+    return Accessor(name, meaning);
+  }
+
+  static int find(const std::vector<Accessor>& relations, const std::string& name) {
+    for (std::size_t i = 0; i < relations.size(); ++i)
+      if (relations[i].name() == name) return static_cast<int>(i);
+    return -1;
+  }
+
+  int attribute(const std::string& name) {
+    for (std::size_t i = 0; i < spec_.attributes.size(); ++i)
+      if (spec_.attributes[i].accessor.name() == name) return static_cast<int>(i);
+    spec_.attributes.push_back({accessor(name)});
+    return static_cast<int>(spec_.attributes.size()) - 1;
+  }
+
+  Path path(nb::handle hops) {
+    Path result;
+    for (nb::handle h : nb::list(hops)) {
+      const std::string what = text_of(h[0]), name = text_of(h[1]);
+      Hop hop{};
+      hop.kind = what == "slot" ? Hop::Kind::kSlot : what == "item" ? Hop::Kind::kItem : Hop::Kind::kEach;
+      hop.relation = find(hop.kind == Hop::Kind::kSlot ? spec_.slots : spec_.lists, name);
+      if (hop.kind == Hop::Kind::kItem) hop.index = static_cast<int>(int_of(h[2]));
+      if (hop.relation < 0 || hop.index < 0 || (hop.kind == Hop::Kind::kEach && what != "each"))
+        python_error(PyExc_ValueError, "a path of a linearizer's spec has the unknown step " + brief_repr(h.ptr()));
+      result.push_back(hop);
+    }
+    return result;
+  }
+
+  void set_subject(Test& test, const std::string& name) {
+    if ((test.number = find(spec_.slots, name)) >= 0) {
+      test.subject = Test::Subject::kSlot;
+    } else if ((test.number = find(spec_.lists, name)) >= 0) {
+      test.subject = Test::Subject::kList;
+    } else {
+      test.subject = Test::Subject::kAttribute;
+      test.number = attribute(name);
+      int& column = spec_.attributes[static_cast<std::size_t>(test.number)].column;
+      if (column < 0) column = spec_.num_columns++;
+    }
+  }
+
+  Test question(nb::handle source) {
+    const std::string op = text_of(source[0]);
+    Test test{};
+    std::size_t path_at = 2;
+    if (op == "is_leaf") {
+      test.op = Test::Op::kIsLeaf;
+      test.subject = Test::Subject::kNode;
+      path_at = 1;
+    } else {
+      set_subject(test, text_of(source[1]));
+      if (op == "is_none") {
+        test.op = Test::Op::kIsNone;
+      } else if (op == "length") {
+        test.op = Test::Op::kLength;
+      } else if (op == "value") {
+        test.op = Test::Op::kValue;
+      } else if (op == "equals") {
+        test.op = Test::Op::kEquals;
+        test.value = nb::object(source[2]);
+        path_at = 3;
+      } else {
+        python_error(PyExc_ValueError, "a linearizer's spec has the unknown test '" + op + "'");
+      }
+    }
+    test.path = path(source[path_at]);
+    return test;
+  }
+
+  Branch branch(nb::handle source) {
+    if (source.is_none()) return kUnknown;
+    const std::string what = text_of(source[0]);
+    if (what == "kind") {
+      const std::int64_t kind = int_of(source[1]);
+      if (kind < 0 || kind >= spec_.num_kinds) python_error(PyExc_ValueError, "a linearizer's spec names kind " + std::to_string(kind));
+      return branch_to_kind(static_cast<std::int32_t>(kind));
+    }
+    const auto number = spec_.tests.size();
+    spec_.tests.push_back(question(source[1]));
+    nb::dict branches;
+    for (auto [answer, subtree] : nb::cast<nb::dict>(nb::object(source[2]))) {
+      // Reading a subtree may move the table of tests, so the test is looked up again for each answer.
+      const Branch target = branch(subtree);
+      Test& test = spec_.tests[number];
+      if (test.op == Test::Op::kLength) {
+        test.lengths.emplace_back(int_of(answer), target);
+      } else if (test.op == Test::Op::kValue) {
+        branches[answer] = target;
+      } else {
+        (truth_of(answer) ? test.yes : test.no) = target;
+      }
+    }
+    spec_.tests[number].branches = branches;
+    return static_cast<Branch>(number);
+  }
+
+  void read_int_field(nb::handle source) {
+    const std::string name = text_of(source[0]);
+    const nb::object limit = source[1];
+    const bool limited = !limit.is_none();
+    spec_.int_fields.push_back({name, attribute(name), limited, limited ? int_of(limit) : 0, true});
+  }
+
+  void read_float_field(nb::handle source) {
+    FloatField field{};
+    field.name = text_of(source[0]);
+    field.attribute = attribute(field.name);
+    field.rows = field.columns = 1;
+    for (nb::handle extent : nb::list(source[1])) {
+      field.shape.push_back(static_cast<npy_intp>(int_of(extent)));
+      field.rows *= field.columns;
+      field.columns = field.shape.back();
+    }
+    field.stride = int_of(source[2]);
+    field.everywhere = true;
+    if (field.stride < field.elements() || (field.rows > 0 && field.stride % field.rows != 0))
+      python_error(PyExc_ValueError, "the padded row of field '" + field.name + "' is too short");
+    spec_.float_fields.push_back(std::move(field));
+  }
+
+  FieldRef field(const std::string& name) {
+    for (std::size_t i = 0; i < spec_.int_fields.size(); ++i)
+      if (spec_.int_fields[i].name == name) return {true, static_cast<int>(i)};
+    for (std::size_t i = 0; i < spec_.float_fields.size(); ++i)
+      if (spec_.float_fields[i].name == name) return {false, static_cast<int>(i)};
+    python_error(PyExc_ValueError, "a linearizer's spec uses the undeclared field '" + name + "'");
+  }
+
+  // Call `f(kind, entry)` for the entries under `key`, which is absent or has one list per kind.
+  template <class F>
+  void per_kind(const char* key, F f) {
+    if (!source_.contains(key)) return;
+    const nb::list lists = items(key);
+    if (static_cast<int>(lists.size()) != spec_.num_kinds)
+      python_error(PyExc_ValueError, std::string("a linearizer's spec needs one entry per kind in '") + key + "'");
+    for (std::size_t k = 0; k < lists.size(); ++k)
+      for (nb::handle entry : nb::list(lists[k])) f(spec_.kinds[k], entry);
+  }
+
+  void read_uses() {
+    per_kind("uses", [&](KindUse& kind, nb::handle e) { kind.fields.push_back(field(text_of(e))); });
+    per_kind("reads", [&](KindUse& kind, nb::handle e) {
+      kind.reads.push_back({field(text_of(e[0])), path(e[1])});
+      spec_.has_reads = true;
+    });
+    per_kind("needs", [&](KindUse& kind, nb::handle e) {
+      const bool slot = PyUnicode_Check(e.ptr());
+      kind.needs.push_back(path(slot ? nb::make_tuple(nb::make_tuple("slot", e)) : nb::borrow(e)));
+      spec_.has_needs = true;
+    });
+    auto used_everywhere = [&](bool is_int, std::size_t number) {
+      for (const KindUse& kind : spec_.kinds) {
+        bool used = false;
+        for (const FieldRef& f : kind.fields) used |= f.is_int == is_int && f.number == static_cast<int>(number);
+        if (!used) return false;
+      }
+      return true;
+    };
+    for (std::size_t i = 0; i < spec_.int_fields.size(); ++i) spec_.int_fields[i].everywhere = used_everywhere(true, i);
+    for (std::size_t i = 0; i < spec_.float_fields.size(); ++i)
+      spec_.float_fields[i].everywhere = used_everywhere(false, i);
+  }
+
+  Spec& spec_;
+  nb::dict source_;
+  nb::object accessors_;
+};
+
+}  // namespace
+
+Spec::Spec(nb::dict spec) { Reader(*this, std::move(spec)).read(); }
+
+int Spec::traverse(visitproc visit, void* arg) const {
+  auto accessor = [&](const Accessor& a) {
+    if (a.call().is_valid()) Py_VISIT(a.call().ptr());
+    return 0;
+  };
+  for (const Accessor& a : slots)
+    if (int r = accessor(a)) return r;
+  for (const Accessor& a : lists)
+    if (int r = accessor(a)) return r;
+  for (const NodeAttribute& a : attributes)
+    if (int r = accessor(a.accessor)) return r;
+  return 0;
+}
+
+void Spec::drop_references() {
+  for (Accessor& a : slots) a.drop_call();
+  for (Accessor& a : lists) a.drop_call();
+  for (NodeAttribute& a : attributes) a.accessor.drop_call();
+}
+
+}  // namespace cortex

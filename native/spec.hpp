@@ -1,0 +1,104 @@
+// What a model asks of a structure, read once from the dictionary that the Python side builds.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "accessor.hpp"
+#include "python.hpp"
+
+namespace cortex {
+
+// One step down the structure. `relation` counts slots and lists separately.
+struct Hop {
+  enum class Kind { kSlot, kItem, kEach } kind;
+  int relation;
+  int index;
+};
+using Path = std::vector<Hop>;
+
+// The branch of a decision tree: a test (>= 0), no answer (kUnknown), or a kind.
+using Branch = std::int32_t;
+constexpr Branch kUnknown = -1;
+constexpr Branch branch_to_kind(std::int32_t kind) { return -2 - kind; }
+constexpr std::int32_t kind_of_branch(Branch branch) { return -2 - branch; }
+
+// A question about the node at `path`, and where each answer leads.
+struct Test {
+  enum class Op { kIsLeaf, kIsNone, kLength, kEquals, kValue } op;
+  enum class Subject { kNode, kSlot, kList, kAttribute } subject;
+  int number = 0;  // of the slot, list or attribute asked about
+  Path path;
+  nb::object value;                                     // kEquals
+  Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kEquals
+  std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
+  nb::object branches;                                  // kValue: dict from answer to Branch
+};
+
+// An attribute that is no relation: a field, or something a test asks about.
+struct NodeAttribute {
+  Accessor accessor;
+  int column = -1;  // where its values are kept once read, or -1: only attributes of tests are kept
+};
+
+struct IntField {
+  std::string name;
+  int attribute;
+  bool limited;
+  std::int64_t limit;
+  bool everywhere;  // every kind reads it, so that no element is left to fill with 0
+};
+
+struct FloatField {
+  std::string name;
+  int attribute;
+  std::vector<npy_intp> shape;
+  std::int64_t rows, columns;  // the elements of one node as rows of the last dimension
+  std::int64_t stride;         // of a node in a padded buffer, in elements
+  bool everywhere;
+
+  std::int64_t elements() const { return rows * columns; }
+};
+
+// A field, integer or float.
+struct FieldRef {
+  bool is_int;
+  int number;
+};
+
+struct Demand {
+  FieldRef field;
+  Path path;
+};
+
+// What the code of one kind reads.
+struct KindUse {
+  std::vector<FieldRef> fields;  // of the node itself
+  std::vector<Demand> reads;     // of nodes further down
+  std::vector<Path> needs;       // nodes further down that must exist
+};
+
+struct Spec {
+  explicit Spec(nb::dict spec);
+
+  std::vector<Accessor> slots, lists;
+  std::vector<NodeAttribute> attributes;
+  int num_columns = 0;
+  int num_kinds = 0;
+  Branch tree = kUnknown;
+  std::vector<Test> tests;
+  std::vector<IntField> int_fields;
+  std::vector<FloatField> float_fields;
+  std::vector<KindUse> kinds;
+  bool has_reads = false, has_needs = false;
+  std::int64_t max_nodes;
+
+  // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.
+  int traverse(visitproc visit, void* arg) const;
+
+  // Let go of the callables, the only objects that can be part of a reference cycle.
+  void drop_references();
+};
+
+}  // namespace cortex

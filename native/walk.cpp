@@ -1,0 +1,168 @@
+// Walking the user's objects in preorder, without recursion, sharing nodes by identity.
+#include <algorithm>
+#include <limits>
+
+#include "errors.hpp"
+#include "request.hpp"
+
+namespace cortex {
+
+namespace {
+
+constexpr std::size_t kSignalInterval = 1 << 16;  // nodes between two looks for Ctrl-C
+
+bool is_ordered_collection(PyObject* value) {
+  if (PyUnicode_Check(value) || PyBytes_Check(value) || PyDict_Check(value) || PyAnySet_Check(value)) return false;
+  return Py_TYPE(value)->tp_iter != nullptr || PySequence_Check(value);
+}
+
+}  // namespace
+
+void Request::walk(nb::handle structures) {
+  table_.clear();
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(structures.ptr());
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* root = PySequence_Fast_GET_ITEM(structures.ptr(), i);
+    if (root == Py_None) {
+      structure_error("structure " + std::to_string(i) + " of " + std::to_string(count) +
+                      " is None; a structure must be a node");
+    }
+    root_objects_.push_back(Py_NewRef(root));
+  }
+  for (PyObject* root : root_objects_) {
+    const auto next = static_cast<std::int32_t>(objects_.size());
+    const std::int32_t v = table_.find_or_add(root, next, objects_);
+    graph_.roots.push_back(v);
+    if (v == next && discover(root)) {
+      frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(edge_objects_.size())});
+      descend();
+    }
+  }
+  graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
+}
+
+void Request::descend() {
+  while (!frames_.empty()) {
+    Frame& top = frames_.back();
+    if (top.next == top.end) {
+      const std::int32_t height = top.height + 1;
+      graph_.height[static_cast<std::size_t>(top.node)] = height;
+      frames_.pop_back();
+      if (!frames_.empty()) frames_.back().height = std::max(frames_.back().height, height);
+      continue;
+    }
+    const std::int64_t edge = top.next++;
+    PyObject* child = edge_objects_[static_cast<std::size_t>(edge)];
+    if (!child) continue;
+    const auto next = static_cast<std::int32_t>(objects_.size());
+    const std::int32_t v = table_.find_or_add(child, next, objects_);
+    graph_.edge_child[static_cast<std::size_t>(edge)] = v;
+    if (v != next) {
+      const std::int32_t height = graph_.height[static_cast<std::size_t>(v)];
+      if (height < 0) cycle(edge, top.node, v);
+      top.height = std::max(top.height, height);
+    } else if (discover(child)) {
+      frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(edge_objects_.size())});
+    }
+  }
+}
+
+// Add `node` and the edges to its children; says whether it has any. A leaf is finished at once.
+bool Request::discover(PyObject* node) {
+  if (objects_.size() >= static_cast<std::size_t>(spec_.max_nodes)) {
+    structure_error("the structures have more than " + std::to_string(spec_.max_nodes) +
+                    " nodes, the limit of one request; do the children of a node differ each time they are read?");
+  }
+  if (objects_.size() % kSignalInterval == kSignalInterval - 1 && PyErr_CheckSignals() < 0) throw nb::python_error();
+  objects_.push_back(node);
+  const std::size_t first = edge_objects_.size();
+  graph_.edge_start.push_back(static_cast<std::int64_t>(first));
+  graph_.height.push_back(-1);
+
+  for (const Accessor& slot : spec_.slots) expand_slot(slot, node);
+  bool has_child = false;
+  for (std::size_t e = first; e < edge_objects_.size(); ++e) has_child |= edge_objects_[e] != nullptr;
+  for (const Accessor& list : spec_.lists) {
+    const std::int32_t length = expand_list(list, node);
+    graph_.list_len.push_back(length);
+    has_child |= length > 0;
+  }
+  if (!has_child) graph_.height.back() = 0;
+  return has_child;
+}
+
+void Request::expand_slot(const Accessor& slot, PyObject* node) {
+  PyObject* child = slot.get(node);
+  if (child == Py_None) {
+    Py_DECREF(child);
+    child = nullptr;
+  }
+  add_edge(child);
+}
+
+// Add the children in one list; gives their number, or -1 where the list is None or absent.
+std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
+  std::int32_t length = 0;
+  if (list.is_parts()) {
+    for (const Attribute& part : list.parts()) {
+      PyObject* child = part.get(node);
+      if (!child) continue;
+      if (child == Py_None) {
+        Py_DECREF(child);
+        continue;
+      }
+      add_edge(child);
+      ++length;
+    }
+    return length;
+  }
+
+  PyObject* found = list.get(node);
+  if (!found) return -1;
+  nb::object collection = nb::steal(found);
+  if (found == Py_None) return -1;
+  auto add = [&](PyObject* child) {
+    const bool none = child == Py_None;
+    add_edge(child);
+    if (none) {
+      structure_error("node at " + describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": " + list.name() +
+                      "[" + std::to_string(length) + "] is None; a list of children holds nodes only");
+    }
+    ++length;
+  };
+  if (PyList_CheckExact(found)) {
+    // add() runs no Python code for a list, so that its size cannot change; the bound is read again all the same.
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(found); ++i) add(Py_NewRef(PyList_GET_ITEM(found, i)));
+  } else if (PyTuple_CheckExact(found)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(found); ++i) add(Py_NewRef(PyTuple_GET_ITEM(found, i)));
+  } else {
+    if (!is_ordered_collection(found)) {
+      structure_error("node at " + describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
+                      "' is " + brief_repr(found) + "; it must be None or a list, tuple or other sequence of nodes");
+    }
+    nb::object iterator = own(PyObject_GetIter(found));
+    while (PyObject* child = PyIter_Next(iterator.ptr())) add(child);
+    if (PyErr_Occurred()) throw nb::python_error();
+  }
+  return length;
+}
+
+// Takes over the reference to `child`.
+void Request::add_edge(PyObject* child) {
+  edge_objects_.push_back(child);
+  graph_.edge_child.push_back(-1);
+  if (edge_objects_.size() - static_cast<std::size_t>(graph_.edge_start.back()) >
+      static_cast<std::size_t>(spec_.max_nodes) + spec_.slots.size()) {
+    structure_error("node at " + describe(static_cast<std::int32_t>(objects_.size()) - 1) + " has more than " +
+                    std::to_string(spec_.max_nodes) + " children, the limit of one request");
+  }
+}
+
+void Request::cycle(std::int64_t edge, std::int32_t from, std::int32_t to) {
+  const std::string place = where(from) + step(from, edge);
+  structure_error("a structure must not contain a cycle, but " + place + " is " + where(to) + " again (a " +
+                  type_name(objects_[static_cast<std::size_t>(to)]) +
+                  "); a node may be shared, but not be below itself");
+}
+
+}  // namespace cortex

@@ -1,0 +1,81 @@
+// Saying where in the user's structures a node is. Only errors come here, so nothing is kept for it beforehand.
+#include <algorithm>
+
+#include "errors.hpp"
+#include "request.hpp"
+
+namespace cortex {
+
+namespace {
+
+constexpr std::size_t kFirstSteps = 6, kLastSteps = 4;
+
+}  // namespace
+
+// The step from `node` along `edge`: ".left" or ".children[2]".
+std::string Request::step(std::int32_t node, std::int64_t edge) const {
+  auto offset = static_cast<std::size_t>(edge - graph_.edge_start[static_cast<std::size_t>(node)]);
+  if (offset < spec_.slots.size()) return "." + spec_.slots[offset].name();
+  offset -= spec_.slots.size();
+  for (std::size_t l = 0; l < spec_.lists.size(); ++l) {
+    const std::int32_t length = graph_.list_len[static_cast<std::size_t>(node) * spec_.lists.size() + l];
+    const auto here = static_cast<std::size_t>(std::max(length, 0));
+    if (offset < here) return "." + spec_.lists[l].name() + "[" + std::to_string(offset) + "]";
+    offset -= here;
+  }
+  return ".?";
+}
+
+// The path from a root ("root.children[1].left"), or the index in a forest ("node 17").
+std::string Request::where(std::int32_t node) const {
+  if (forest_.is_valid()) return "node " + std::to_string(node);
+
+  // In preorder a node comes after the one it was first reached from, so one pass finds every node's way up.
+  const std::size_t n = graph_.height.size();
+  std::vector<std::int64_t> edge_to(n, -1);
+  std::vector<std::int32_t> parent_of(n, -1);
+  for (std::size_t u = 0; u < n; ++u) {
+    const bool last = u + 1 == graph_.edge_start.size();
+    const std::int64_t end = last ? static_cast<std::int64_t>(graph_.edge_child.size()) : graph_.edge_start[u + 1];
+    for (std::int64_t e = graph_.edge_start[u]; e < end; ++e) {
+      const std::int32_t child = graph_.edge_child[static_cast<std::size_t>(e)];
+      if (child > static_cast<std::int32_t>(u) && parent_of[static_cast<std::size_t>(child)] < 0) {
+        parent_of[static_cast<std::size_t>(child)] = static_cast<std::int32_t>(u);
+        edge_to[static_cast<std::size_t>(child)] = e;
+      }
+    }
+  }
+  std::vector<std::int32_t> root_of(n, -1);
+  for (std::size_t r = graph_.roots.size(); r-- > 0;)
+    root_of[static_cast<std::size_t>(graph_.roots[r])] = static_cast<std::int32_t>(r);
+
+  std::vector<std::int32_t> way;
+  std::int32_t at = node;
+  for (; root_of[static_cast<std::size_t>(at)] < 0; at = parent_of[static_cast<std::size_t>(at)]) way.push_back(at);
+  std::string text = "root";
+  if (root_objects_.size() > 1)
+    text = "structures[" + std::to_string(root_of[static_cast<std::size_t>(at)]) + "]";
+  const std::size_t length = way.size();
+  for (std::size_t i = 0; i < length; ++i) {
+    if (length > kFirstSteps + kLastSteps && i == kFirstSteps) {
+      text += ".(" + std::to_string(length - kFirstSteps - kLastSteps) + " steps)";
+      i = length - kLastSteps;
+    }
+    const auto child = static_cast<std::size_t>(way[length - 1 - i]);
+    text += step(parent_of[child], edge_to[child]);
+  }
+  return text;
+}
+
+// The place and the class of a node: "root.left (Node)".
+std::string Request::describe(std::int32_t node) const {
+  if (forest_.is_valid()) return where(node);
+  return where(node) + " (" + type_name(objects_[static_cast<std::size_t>(node)]) + ")";
+}
+
+nb::object Request::object_of(std::int32_t node) const {
+  if (forest_.is_valid()) return forest_.attr("node")(node);
+  return nb::borrow(objects_[static_cast<std::size_t>(node)]);
+}
+
+}  // namespace cortex

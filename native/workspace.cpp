@@ -1,0 +1,82 @@
+#include "workspace.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "errors.hpp"
+
+namespace cortex {
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kMaxIdle = 4;
+constexpr std::size_t kMaxIdleBytes = std::size_t{256} << 20;
+
+// Bytes of a block with its slack, a multiple of a cache line; wide, because extents are only known to fit 64 bits.
+unsigned __int128 block_bytes(const Block& block, const std::vector<std::int64_t>& sizes) {
+  const auto elements = static_cast<unsigned __int128>(block.extent.rows(sizes)) *
+                        static_cast<unsigned __int128>(block.elements);
+  return (elements * 4 + kLine + kLine - 1) / kLine * kLine;
+}
+
+std::string text_of(unsigned __int128 value) {
+  std::string digits;
+  do digits.push_back(static_cast<char>('0' + static_cast<int>(value % 10)));
+  while (value /= 10);
+  return {digits.rbegin(), digits.rend()};
+}
+
+[[noreturn]] void out_of_memory(const std::string& bytes, const std::vector<std::int64_t>& sizes) {
+  python_error(PyExc_MemoryError, "cannot allocate " + bytes + " bytes for a request of " + std::to_string(sizes[0]) +
+                                      " nodes; split it into smaller batches");
+}
+
+}  // namespace
+
+std::size_t Workspace::bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes) {
+  constexpr auto most = static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
+  unsigned __int128 total = 0;
+  for (const Block& block : blocks) total += block_bytes(block, sizes);
+  if (total > most) out_of_memory(text_of(total), sizes);
+  return static_cast<std::size_t>(total);
+}
+
+void Workspace::place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& request_sizes) {
+  sizes = request_sizes;
+  const std::size_t bytes = bytes_for(blocks, sizes);
+  if (bytes > capacity_) {
+    const std::size_t wanted = std::max(bytes, capacity_ + capacity_ / 2);
+    capacity_ = 0;
+    memory_.reset();
+    for (const std::size_t attempt : {wanted, bytes}) {
+      memory_.reset(static_cast<char*>(::operator new(attempt, kAlign, std::nothrow)));
+      if (memory_) {
+        capacity_ = attempt;
+        break;
+      }
+    }
+    if (!memory_) out_of_memory(std::to_string(bytes), sizes);
+  }
+  at_.resize(blocks.size());
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    at_[i] = memory_.get() + offset;
+    offset += static_cast<std::size_t>(block_bytes(blocks[i], sizes));
+  }
+}
+
+std::unique_ptr<Workspace> WorkspacePool::take(std::size_t bytes) {
+  if (idle_.empty()) return std::make_unique<Workspace>();
+  auto chosen = std::find_if(idle_.begin(), idle_.end(), [&](const auto& w) { return w->capacity() >= bytes; });
+  if (chosen == idle_.end()) --chosen;
+  std::unique_ptr<Workspace> workspace = std::move(*chosen);
+  idle_.erase(chosen);
+  return workspace;
+}
+
+void WorkspacePool::give(std::unique_ptr<Workspace> workspace) {
+  if (idle_.size() < kMaxIdle && workspace->capacity() <= kMaxIdleBytes) idle_.push_back(std::move(workspace));
+}
+
+}  // namespace cortex

@@ -1,0 +1,61 @@
+// Memory for one call of a compiled program, used again by later calls.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "request.hpp"
+
+namespace cortex {
+
+// An array in a workspace: rows of 4-byte elements.
+struct Block {
+  Extent extent;
+  std::int64_t elements;
+};
+
+// All arrays of one call in one piece of memory, each on a cache line of its own.
+//
+// Code may read a vector's width past the last element of an array, so each is followed by some slack.
+class Workspace {
+ public:
+  // Place `blocks` for a request of these sizes, growing the memory if need be. Contents are undefined.
+  void place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes);
+
+  // How much memory `place` would use; a total that no machine has is a MemoryError.
+  static std::size_t bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes);
+
+  std::size_t capacity() const { return capacity_; }
+  std::int32_t* ints(std::size_t block) const { return static_cast<std::int32_t*>(at_[block]); }
+  float* floats(std::size_t block) const { return static_cast<float*>(at_[block]); }
+  void* at(std::size_t block) const { return at_[block]; }
+
+  Destination to;                         // views of the arrays that the linearizer fills
+  std::vector<void*> arguments;           // of the compiled function
+  std::vector<std::int64_t> sizes;        // of the request, in the linearizer's order
+  std::vector<std::int64_t> given_sizes;  // of the request, those that the compiled function takes
+
+ private:
+  static constexpr std::align_val_t kAlign{64};
+  struct Free {
+    void operator()(char* p) const { ::operator delete(p, kAlign); }
+  };
+  std::unique_ptr<char, Free> memory_;
+  std::size_t capacity_ = 0;
+  std::vector<void*> at_;
+};
+
+// A few idle workspaces. The GIL is held wherever a pool is touched and never released there: that is its lock,
+// and a fork, which needs the GIL too, always sees a pool in order.
+class WorkspacePool {
+ public:
+  std::unique_ptr<Workspace> take(std::size_t bytes);
+  void give(std::unique_ptr<Workspace> workspace);
+
+ private:
+  std::vector<std::unique_ptr<Workspace>> idle_;
+};
+
+}  // namespace cortex

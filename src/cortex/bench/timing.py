@@ -1,0 +1,88 @@
+"""Timing several systems on the same requests, in one process, in turns.
+
+In each turn one system runs all batches; then the next system has its turn. Turns, not calls, alternate: a
+system meets its own weights in the caches, as it would when serving, and slow drifts of the machine meet all
+systems. A system that has used more than its share of the time so far sits out a turn, so that slow systems do
+not take all repetitions from fast ones. Every call gets tree objects built just before, outside the timed part.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+Run = Callable[[list[Any]], Any]
+MIN_TURNS = 3
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Latency of one batch in microseconds: median over batches of each batch's median and of its minimum."""
+
+    us: float
+    us_min: float
+    repetitions: int
+
+
+@contextmanager
+def paused_gc() -> Iterator[None]:
+    """Collect garbage now and keep the collector from running inside."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def seconds(run: Run, batch: list[Any]) -> float:
+    """How long `run(batch)` takes."""
+    start = time.perf_counter()
+    run(batch)
+    return time.perf_counter() - start
+
+
+def interleave(
+    systems: Mapping[str, Run], batches: Sequence[Callable[[], list[Any]]], budget: float
+) -> dict[str, Timing]:
+    """Time every system on every batch for about `budget` seconds in all, at least three turns each.
+
+    `batches[i]()` builds batch i from new objects. When three turns of every system on all batches would exceed
+    the budget, fewer batches are used, the same for all systems and at least three (all, if there are fewer).
+    """
+    # The first call per system pays for lazy set-up; the second tells how long a turn will take.
+    once = {name: min(seconds(run, batches[0]()), seconds(run, batches[0]())) for name, run in systems.items()}
+    affordable = int(budget / (MIN_TURNS * sum(once.values()) + 1e-9))
+    used = batches[: max(affordable, 3)]
+
+    samples: dict[str, list[list[float]]] = {name: [[] for _ in used] for name in systems}
+    spent = dict.fromkeys(systems, 0.0)
+    deadline = time.perf_counter() + budget
+    turns = 0
+    while turns < MIN_TURNS or time.perf_counter() < deadline:
+        fair = sum(spent.values()) / len(systems)
+        for name, run in systems.items():
+            if turns >= MIN_TURNS and spent[name] > fair:
+                continue
+            with paused_gc():
+                for i, fresh in enumerate(used):
+                    elapsed = seconds(run, fresh())
+                    samples[name][i].append(elapsed)
+                    spent[name] += elapsed
+        turns += 1
+    return {name: _summary(times) for name, times in samples.items()}
+
+
+def _summary(times: list[list[float]]) -> Timing:
+    return Timing(
+        us=1e6 * statistics.median(statistics.median(t) for t in times),
+        us_min=1e6 * statistics.median(min(t) for t in times),
+        repetitions=len(times[0]),
+    )

@@ -1,0 +1,133 @@
+"""`cortex bench`: measure Cortex beside its peers and its limit, or the machine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cortex.cli import output
+
+if TYPE_CHECKING:
+    from cortex.bench.recursive import Row
+
+SUITES = ("recursive", "machine")
+
+
+def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
+    """Parse "1,10"."""
+    if text is None:
+        return None
+    try:
+        values = [int(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or min(values) < 1:
+        raise click.BadParameter(f"{text!r} is not a list of positive numbers such as 1,10", param=option)
+    return values
+
+
+def _models(_: click.Context, option: click.Parameter, text: str | None) -> list[str]:
+    """Parse "tree_lstm,gru"; all models of the suite without it."""
+    from cortex.bench.recursive import MODELS
+
+    models = list(MODELS) if text is None else text.split(",")
+    for model in models:
+        if model not in MODELS:
+            raise click.BadParameter(f"the suite has no model {model!r}; it has {', '.join(MODELS)}", param=option)
+    return models
+
+
+@click.command()
+@click.option("--suite", type=click.Choice(SUITES), default="recursive", show_default=True, help="What to measure.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the rows to FILE; - is standard output.")
+@click.option("--models", metavar="A,B", callback=_models, help="Models of the suite.  [default: all]")
+@click.option("--hidden", metavar="N,M", callback=_numbers, help="Hidden sizes.  [default: two per model]")
+@click.option("--batch", metavar="1,10", default="1,10", callback=_numbers, help="Batch sizes.", show_default=True)
+@click.option("--threads", metavar="1", default="1", callback=_numbers, help="Threads.", show_default=True)
+@click.option("--budget", type=click.FloatRange(min=0), default=8.0, show_default=True, help="Seconds per cell.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder with sst/test.txt.  [default: $CORTEX_DATA]")
+def command(
+    suite: str,
+    json_file: str | None,
+    models: list[str],
+    hidden: list[int] | None,
+    batch: list[int],
+    threads: list[int],
+    budget: float,
+    data: Path | None,
+) -> None:
+    """Measure latency, in microseconds per batch.
+
+    The suite "recursive" times Cortex, PyTorch node by node (torch-eager) and PyTorch batched by hand level by level
+    (torch-batched), interleaved in one process, from Python objects to arrays, and computes the machine's limit.
+    The suite "machine" measures the figures that limit is made of.
+    """
+    if suite == "machine":
+        _machine(json_file)
+    else:
+        _recursive(json_file, (models, hidden, batch, threads), budget, data)
+
+
+def _machine(json_file: str | None) -> None:
+    from cortex.options import Options
+
+    from cortex.bench.machine import figures
+
+    console = output.console(json_file)
+    with console.status("measuring this machine"):
+        found = figures(Options().cache_dir, anew=True)
+    rows = [("multiply-add, one core", f"{found.peak_gflops:.0f} GFLOP/s")]
+    rows += [(f"read {size}, one core", f"{rate:.0f} GB/s") for size, rate in found.read_gbs.items()]
+    rows += [(name, f"{us:.2f} us") for name, us in found.call_us.items()]
+    output.print_table(console, f"{found.cpu}, {found.lanes} lanes", ("figure", "value"), rows)
+    output.write_json(json_file, asdict(found))
+
+
+def _recursive(
+    json_file: str | None,
+    choices: tuple[list[str], list[int] | None, list[int], list[int]],
+    budget: float,
+    data: Path | None,
+) -> None:
+    from cortex.options import Options
+
+    from cortex.bench.machine import figures
+    from cortex.bench.recursive import cells, run_cell
+
+    options = Options()
+    console = output.console(json_file)
+    todo = cells(*choices)
+    rows: list[Row] = []
+    with output.progress(console) as bar:
+        task = bar.add_task("measuring this machine", total=len(todo))
+        machine = figures(options.cache_dir).machine()
+        for cell in todo:
+            bar.update(task, description=f"{cell.model} H={cell.hidden} batch {cell.batch} threads {cell.threads}")
+            rows += run_cell(cell, machine, data or options.data_dir, budget)
+            bar.advance(task)
+    _print(console, rows)
+    output.write_json(json_file, [row.as_json() for row in rows])
+
+
+def _print(console: Any, rows: list[Row]) -> None:
+    key: Callable[[Row], tuple[str, int, int, int]] = lambda r: (r.model, r.hidden, r.batch, r.threads)  # noqa: E731
+    table = []
+    for (model, hidden, batch, threads), cell in groupby(rows, key):
+        us = {row.system: row.us for row in cell}
+        eager, batched = us["torch-eager"] / us["cortex"], us["torch-batched"] / us["cortex"]
+        times = [f"{us[system]:.0f}" for system in ("cortex", "torch-eager", "torch-batched", "limit")]
+        ratios = [f"{eager:.1f}x", f"{batched:.1f}x", f"{us['cortex'] / us['limit']:.2f}"]
+        table.append([f"{model} {hidden}", str(batch), str(threads), *times, *ratios])
+    columns = ("model H", "batch", "threads", "cortex", "torch-eager", "torch-batched", "limit")
+    speedups = ("faster than eager", "faster than batched", "times the limit")
+    output.print_table(console, "median us per batch, Python objects to arrays", (*columns, *speedups), table)
+    for source in dict.fromkeys((row.data, row.model) for row in rows):
+        console.print(f"{source[1]}: {source[0]}")
+    for row in rows:
+        if row.system == "torch-batched":
+            console.print(f"torch-batched, {row.model} H={row.hidden} batch {row.batch}: {row.form}")

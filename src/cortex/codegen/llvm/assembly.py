@@ -1,0 +1,56 @@
+"""What the machine code of a function looks like where it matters: its innermost loops that multiply and add.
+
+A register tile that does not fit into the registers is spilled to the stack inside its loop over K, and loses most
+of its speed. Schedules are chosen so that this does not happen; here it is checked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LABEL = re.compile(r"^([.\w$\"]+):")
+_JUMP = re.compile(r"^\s+(?:j\w+|b|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\d+,)\s+(\.\w+)\s*$")
+_MULTIPLY_ADD = re.compile(r"^v?fn?m(?:add|sub|la|ls)\w*$")
+_STACK = re.compile(r"\(%[re]sp\b|\[sp\b|\[x29\b")
+_FRAME = re.compile(r"\(%rbp\b")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An innermost loop with multiply-adds: its label, its instructions, and those that touch the stack."""
+
+    label: str
+    instructions: tuple[str, ...]
+    multiply_adds: int
+    spills: tuple[str, ...]
+
+
+def kernels(assembly: str) -> tuple[Kernel, ...]:
+    """The innermost loops with multiply-adds, in the order of the text.
+
+    A loop is the text from a label to the last jump back to it; LLVM lays loops out in one piece.
+    """
+    lines = [line.split("#", 1)[0].rstrip() for line in assembly.splitlines()]
+    labels = {m[1]: i for i, line in enumerate(lines) if (m := _LABEL.match(line))}
+    ends: dict[str, int] = {}
+    for i, line in enumerate(lines):
+        if (m := _JUMP.match(line)) and labels.get(m[1], i) < i:
+            ends[m[1]] = i
+    loops = [(labels[name], end, name) for name, end in ends.items()]
+    innermost = [x for x in loops if not any(y != x and x[0] <= y[0] and y[1] <= x[1] for y in loops)]
+    found = (_kernel(name, lines[start : end + 1], lines) for start, end, name in sorted(innermost))
+    return tuple(k for k in found if k.multiply_adds)
+
+
+def spills(assembly: str) -> tuple[str, ...]:
+    """The instructions of all kernels that read or write the stack."""
+    return tuple(line for k in kernels(assembly) for line in k.spills)
+
+
+def _kernel(label: str, lines: list[str], everything: list[str]) -> Kernel:
+    instructions = tuple(line.strip() for line in lines if line.startswith(("\t", " ")) and line.strip()[:1] != ".")
+    framed = any(line.split() == ["movq", "%rsp,", "%rbp"] for line in everything)
+    on_stack = tuple(i for i in instructions if _STACK.search(i) or (framed and _FRAME.search(i)))
+    multiply_adds = sum(1 for i in instructions if _MULTIPLY_ADD.match(i.split()[0]))
+    return Kernel(label, instructions, multiply_adds, on_stack)

@@ -1,0 +1,63 @@
+"""From ILIR to object code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+from cortex.codegen.llvm.host import start_llvm
+from cortex.codegen.llvm.module import module_text
+from cortex.codegen.target import Target
+from cortex.errors import InternalError
+from cortex.ilir.ir import Func
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """A relocatable object file without undefined symbols, which any process on such a machine may load.
+
+    `entry` is the name of its function, `text` the LLVM module it was made from.
+    """
+
+    code: bytes
+    entry: str
+    target: Target
+    text: str
+
+    def assembly(self) -> str:
+        """The machine code as text; compiled anew, as it is asked for only by reports and tests."""
+        machine = _machine(self.target)
+        return str(machine.emit_assembly(_optimized(self.text, machine)))
+
+
+def build(f: Func, target: Target) -> ObjectCode:
+    """Compile `f`, which has no transcendental functions left, for `target`."""
+    start_llvm()
+    text = module_text(f, target)
+    machine = _machine(target)
+    return ObjectCode(machine.emit_object(_optimized(text, machine)), f.name, target, text)
+
+
+def _machine(target: Target) -> llvm.TargetMachine:
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
+    )
+
+
+def _optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"the generated LLVM module is not valid: {error}") from None
+    # LLVM's simplification of one function at -O1 is all that is needed: there is one function of any size, which is
+    # not to be inlined, and loops have been unrolled and vectorized by the schedule. -O2 takes twice the time.
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_unrolling = False
+    passes = llvm.create_pass_builder(machine, options)
+    manager = passes.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, passes)
+    return module

@@ -1,0 +1,40 @@
+"""What the host can do, asked of LLVM once per process."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from cortex.codegen.target import Target
+
+_starting = threading.Lock()
+
+
+@cache
+def _start() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def start_llvm() -> None:
+    """Initialize LLVM's native back end; any thread may call this any number of times."""
+    with _starting:
+        _start()
+
+
+@cache
+def host_target() -> Target:
+    """The target that describes this machine."""
+    start_llvm()
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f") and features.get("avx512vl") and features.get("avx512dq"):
+        lanes, registers, has_fma = 16, 32, True
+    elif features.get("avx2") and features.get("fma"):
+        lanes, registers, has_fma = 8, 16, True
+    elif features.get("neon"):
+        lanes, registers, has_fma = 4, 32, True
+    else:
+        lanes, registers, has_fma = 4, 16, False
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), lanes, registers, has_fma)

@@ -1,0 +1,83 @@
+"""Addresses, loads and stores.
+
+Under a vectorized loop the stride of an access in the lane decides its form: 0 is one scalar load, 1 a vector
+load or store, anything else a gather or scatter.
+"""
+
+from __future__ import annotations
+
+from cortex.codegen.llvm import integers
+from cortex.codegen.llvm.types import Value, constant_vector, integer, suffix, type_text
+from cortex.codegen.llvm.writer import Array, Writer
+from cortex.errors import InternalError
+
+_SIZE = {"float": 4, "i64": 8, "i32": 4, "i8": 1}
+_STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "i8": "i8"}
+
+
+def position(w: Writer, array: Array, index: list[Value]) -> Value:
+    """The number of elements between the start of `array` and the element at `index`."""
+    total = integer(0)
+    for i, stride in zip(index, array.strides, strict=True):
+        total = integers.add(w, total, integers.multiply(w, i, stride))
+    return total
+
+
+def load(w: Writer, array: Array, at: Value) -> Value:
+    """The element of `array` at position `at`, in every lane."""
+    n = 1 if at.uniform else w.lanes
+    storage = _STORAGE_NAME[array.storage]
+    ty = type_text(storage, n)
+    if n == 1 or at.step == 1:
+        right = f"load {ty}, ptr {_pointer(w, array, at)}, align {_SIZE[array.storage]}"
+    else:
+        mask = f"<{n} x i1> splat (i1 true)"
+        pointers = f"<{n} x ptr> {_pointers(w, array, at, n)}"
+        name = f"llvm.masked.gather.{suffix(storage, n)}.v{n}p0"
+        right = w.call(name, ty, pointers, mask, f"{ty} poison")
+    text = w.pure(right) if array.constant else w.instruction(right)
+    return _loaded(w, array, text, n)
+
+
+def store(w: Writer, array: Array, at: Value, value: Value) -> None:
+    """Write `value` to the element of `array` at position `at`, in every lane."""
+    n = w.lanes
+    if n > 1 and at.uniform:
+        raise InternalError(f"all lanes of a vectorized loop write one element of {array.pointer}")
+    ty, text = type_text(_STORAGE_NAME[array.storage], n), w.vector(value, n)
+    if array.storage == "i8":
+        text = w.pure(f"zext {type_text('bool', n)} {text} to {ty}")
+    if n == 1 or at.step == 1:
+        w.effect(f"store {ty} {text}, ptr {_pointer(w, array, at)}, align {_SIZE[array.storage]}")
+        return
+    name = f"llvm.masked.scatter.{suffix(_STORAGE_NAME[array.storage], n)}.v{n}p0"
+    pointers = f"<{n} x ptr> {_pointers(w, array, at, n)}"
+    w.effect(w.call(name, "void", f"{ty} {text}", pointers, f"<{n} x i1> splat (i1 true)"))
+
+
+def _loaded(w: Writer, array: Array, text: str, n: int) -> Value:
+    """A loaded element as a value: narrow integers in memory are widened."""
+    ty = type_text(_STORAGE_NAME[array.storage], n)
+    if array.storage == "i32":
+        text = w.pure(f"sext {ty} {text} to {type_text('i64', n)}")
+    elif array.storage == "i8":
+        text = w.pure(f"trunc {ty} {text} to {type_text('bool', n)}")
+    return Value(text, array.dtype, n)
+
+
+def _pointer(w: Writer, array: Array, at: Value) -> str:
+    """The address of lane 0. The symbolic part comes first, so that accesses that differ by a constant share it."""
+    pointer = array.pointer
+    if at.text:
+        pointer = w.pure(f"getelementptr {array.storage}, ptr {pointer}, i64 {at.text}")
+    if at.offset:
+        pointer = w.pure(f"getelementptr {array.storage}, ptr {pointer}, i64 {at.offset}")
+    return pointer
+
+
+def _pointers(w: Writer, array: Array, at: Value, n: int) -> str:
+    """The addresses of all lanes."""
+    if at.lanes > 1:
+        return w.pure(f"getelementptr {array.storage}, ptr {array.pointer}, <{n} x i64> {at.text}")
+    lanes = constant_vector("i64", [at.step * lane for lane in range(n)])
+    return w.pure(f"getelementptr {array.storage}, ptr {_pointer(w, array, at)}, <{n} x i64> {lanes}")

@@ -1,0 +1,120 @@
+"""A function of ILIR as a module of LLVM's textual IR.
+
+    void NAME(ptr arrays, ptr sizes)
+
+`arrays` points to the addresses of the index functions' arrays (int32) and then of all buffers that are not in
+registers, both in the order of the function; `sizes` to its sizes (int64). The entry only unpacks these and calls
+the body, whose pointer arguments are declared disjoint. No address is ever part of the code.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cortex.codegen.llvm import integers
+from cortex.codegen.llvm.expressions import evaluate
+from cortex.codegen.llvm.statements import execute
+from cortex.codegen.llvm.types import Value, integer
+from cortex.codegen.llvm.writer import Array, Writer
+from cortex.codegen.target import Target
+from cortex.errors import InternalError
+from cortex.ilir.ir import Accumulate, Buffer, Func, Scope, Store
+from cortex.ir.node import walk
+
+_STORAGE = {"f32": "float", "i64": "i64", "bool": "i8"}
+
+
+def module_text(f: Func, target: Target) -> str:
+    """The LLVM module that computes `f`."""
+    written = {s.buffer for s in walk(f) if isinstance(s, Store | Accumulate)}
+    sizes = {name: Value(_name("size", name), "i64") for name in f.sizes}
+    w = Writer(target, {}, dict(sizes))
+    for i in f.index_functions:
+        w.arrays[i.name] = Array(_name("index", i.name), "i32", "i64", (integer(1),), True)
+    for b in f.buffers:
+        pointer = _name("register" if b.scope is Scope.REGISTER else "buffer", b.name)
+        strides, length = _layout(w, b)
+        w.arrays[b.name] = Array(pointer, _STORAGE[b.dtype], b.dtype, strides, b.name not in written)
+        if b.scope is Scope.REGISTER:
+            if length.constant is None:
+                raise InternalError(f"register buffer '{b.name}' needs a constant shape")
+            w.effect(f"{pointer} = alloca [{length.constant} x {_STORAGE[b.dtype]}], align 64")
+    execute(w, f.body)
+    w.effect("ret void")
+    return _assemble(f, w, written)
+
+
+def _layout(w: Writer, b: Buffer) -> tuple[tuple[Value, ...], Value]:
+    """The strides of a buffer and its length, in elements."""
+    extents = [evaluate(w, e) for e in b.shape]
+    if len(extents) > 1 and b.align > 1:
+        align = integer(b.align)
+        rounded = integers.add(w, extents[-1], integer(b.align - 1))
+        extents[-1] = integers.multiply(w, integers.divide(w, "floordiv", rounded, align), align)
+    strides, length = [], integer(1)
+    for extent in reversed(extents):
+        strides.append(length)
+        length = integers.multiply(w, extent, length)
+    return tuple(reversed(strides)), length
+
+
+def _assemble(f: Func, w: Writer, written: set[str]) -> str:
+    target = w.target
+    buffers = [b for b in f.buffers if b.scope is not Scope.REGISTER]
+    parameters = [f"ptr noalias nonnull readonly align 4 {_name('index', i.name)}" for i in f.index_functions]
+    parameters += [
+        f"ptr noalias nonnull {'' if b.name in written else 'readonly '}align 64 {_name('buffer', b.name)}"
+        for b in buffers
+    ]
+    parameters += [f"i64 {_name('size', name)}" for name in f.sizes]
+
+    unpack, arguments = [], []
+    for i in range(len(f.index_functions) + len(buffers)):
+        unpack += [f"  %p{i} = getelementptr ptr, ptr %arrays, i64 {i}", f"  %a{i} = load ptr, ptr %p{i}, align 8"]
+        arguments.append(f"ptr %a{i}")
+    for i in range(len(f.sizes)):
+        unpack += [f"  %q{i} = getelementptr i64, ptr %sizes, i64 {i}", f"  %s{i} = load i64, ptr %q{i}, align 8"]
+        arguments.append(f"i64 %s{i}")
+
+    attributes = [f'"target-cpu"="{target.cpu}"', f'"target-features"="{target.features}"']
+    # Some CPUs prefer 256-bit vectors; without this LLVM would split ours.
+    width = 32 * target.lanes
+    attributes += [f'"prefer-vector-width"="{width}"', f'"min-legal-vector-width"="{width}"']
+    body = _name("", f.name + ".body")[1:]
+    lines = [
+        f'target triple = "{target.triple}"',
+        "",
+        f"define void @{_name('', f.name)[1:]}(ptr readonly %arrays, ptr readonly %sizes) #0 {{",
+        *unpack,
+        f"  call fastcc void @{body}({', '.join(arguments)})",
+        "  ret void",
+        "}",
+        "",
+        f"define internal fastcc void @{body}({', '.join(parameters)}) #1 {{",
+        "entry:",
+        *w.lines,
+        "}",
+        "",
+        *w.declarations.values(),
+        "",
+        f"attributes #0 = {{ nounwind {' '.join(attributes)} }}",
+        f"attributes #1 = {{ nounwind noinline {' '.join(attributes)} }}",
+        *_loop_metadata(w.loops),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _loop_metadata(loops: int) -> list[str]:
+    """One distinct identity for each loop, all forbidding what the schedule has already decided."""
+    shared = [
+        '!0 = !{!"llvm.loop.unroll.disable"}',
+        '!1 = !{!"llvm.loop.vectorize.enable", i1 false}',
+        '!2 = !{!"llvm.loop.distribute.enable", i1 false}',
+    ]
+    return [*shared, *(f"!{i} = distinct !{{!{i}, !0, !1, !2}}" for i in range(3, 3 + loops))]
+
+
+def _name(prefix: str, name: str) -> str:
+    """A local LLVM name, quoted where LLVM wants that."""
+    full = f"{prefix}.{name}" if prefix else name
+    return f"%{full}" if re.fullmatch(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*", full) else f'%"{full}"'

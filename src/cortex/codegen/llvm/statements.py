@@ -1,0 +1,144 @@
+"""Statements as LLVM basic blocks.
+
+Loops are written in the form LLVM likes best: tested once before, then at the end of each iteration. Serial
+loops forbid LLVM to unroll or vectorize them: that was the schedule's decision.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from cortex.codegen.llvm import expressions, floats, memory
+from cortex.codegen.llvm.expressions import evaluate
+from cortex.codegen.llvm.types import Value, integer
+from cortex.codegen.llvm.writer import Writer
+from cortex.errors import InternalError
+from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, LoopKind, Stmt, Store, Switch
+from cortex.ir.scalar import Binary
+
+
+def execute(w: Writer, body: tuple[Stmt, ...]) -> None:
+    """Write the statements of a list, in order. What they bind is forgotten at the end of the list."""
+    with w.bindings():
+        for s in body:
+            _execute(w, s)
+
+
+def _execute(w: Writer, s: Stmt) -> None:
+    match s:
+        case Store(buffer, index, value):
+            array = w.arrays[buffer]
+            at = memory.position(w, array, [evaluate(w, i) for i in index])
+            memory.store(w, array, at, evaluate(w, value))
+        case Accumulate():
+            _accumulate(w, s)
+        case Let(var, value):
+            w.names[var.name] = evaluate(w, value)
+        case For(kind=LoopKind.SERIAL):
+            _serial(w, s)
+        case For(kind=LoopKind.UNROLLED):
+            _unrolled(w, s)
+        case For(kind=LoopKind.VECTORIZED):
+            _vectorized(w, s)
+        case If():
+            _branch(w, s)
+        case Switch():
+            _switch(w, s)
+        case Barrier():
+            pass  # the generated function runs on one thread
+        case _:
+            assert_never(s)  # type: ignore[arg-type]
+
+
+def _accumulate(w: Writer, s: Accumulate) -> None:
+    array = w.arrays[s.buffer]
+    at = memory.position(w, array, [evaluate(w, i) for i in s.index])
+    match s.fn, s.value:
+        case "add", Binary("mul", x, y) if array.dtype == "f32":
+            a, b = evaluate(w, x), evaluate(w, y)
+            old = memory.load(w, array, at)
+            n = max(a.lanes, b.lanes, old.lanes)
+            new = Value(floats.fused(w, n, w.vector(a, n), w.vector(b, n), w.vector(old, n)), "f32", n)
+        case _:
+            value = evaluate(w, s.value)
+            new = expressions.binary(w, s.fn, memory.load(w, array, at), value)
+    memory.store(w, array, at, new)
+
+
+def _serial(w: Writer, s: For) -> None:
+    lo, hi = evaluate(w, s.lo), evaluate(w, s.hi)
+    first, last, before = w.scalar(lo), w.scalar(hi), w.block
+    body, after = w.label(f"{s.var}.body"), w.label(f"{s.var}.end")
+    if lo.constant is not None and hi.constant is not None:
+        if lo.constant >= hi.constant:
+            return
+        w.effect(f"br label %{body}")
+    else:
+        entered = w.pure(f"icmp slt i64 {first}, {last}")
+        w.effect(f"br i1 {entered}, label %{body}, label %{after}")
+    w.start(body)
+    header = len(w.lines)
+    w.lines.append("")  # the phi, once the block that ends the body is known
+    variable = f"%{body}.var"
+    with w.branch(), w.bindings():
+        w.names[s.var] = Value(variable, "i64")
+        execute(w, s.body)
+        following = w.instruction(f"add nuw nsw i64 {variable}, 1")
+        again = w.instruction(f"icmp slt i64 {following}, {last}")
+    w.lines[header] = f"  {variable} = phi i64 [ {first}, %{before} ], [ {following}, %{w.block} ]"
+    w.effect(f"br i1 {again}, label %{body}, label %{after}, !llvm.loop !{w.new_loop()}")
+    w.start(after)
+
+
+def _constant_bounds(w: Writer, s: For) -> tuple[int, int]:
+    lo, hi = evaluate(w, s.lo).constant, evaluate(w, s.hi).constant
+    if lo is None or hi is None:
+        raise InternalError(f"the {s.kind} loop '{s.var}' needs constant bounds")
+    return lo, hi
+
+
+def _unrolled(w: Writer, s: For) -> None:
+    for i in range(*_constant_bounds(w, s)):
+        with w.bindings():
+            w.names[s.var] = integer(i)
+            execute(w, s.body)
+
+
+def _vectorized(w: Writer, s: For) -> None:
+    lo, hi = _constant_bounds(w, s)
+    if hi - lo <= 1:
+        _unrolled(w, s)
+        return
+    if w.lanes > 1:
+        raise InternalError(f"the vectorized loop '{s.var}' is inside another one")
+    w.lanes = hi - lo
+    with w.bindings():
+        w.names[s.var] = Value("", "i64", 1, 1, lo)
+        execute(w, s.body)
+    w.lanes = 1
+
+
+def _branch(w: Writer, s: If) -> None:
+    cond = evaluate(w, s.cond)
+    then, orelse, after = w.label("then"), w.label("else"), w.label("endif")
+    w.effect(f"br i1 {w.scalar(cond)}, label %{then}, label %{orelse if s.orelse else after}")
+    for label, body in ((then, s.then), (orelse, s.orelse)):
+        if label == then or body:
+            w.start(label)
+            with w.branch():
+                execute(w, body)
+            w.effect(f"br label %{after}")
+    w.start(after)
+
+
+def _switch(w: Writer, s: Switch) -> None:
+    value, after = w.scalar(evaluate(w, s.value)), w.label("endswitch")
+    labels = [w.label(f"case.{c.value}") for c in s.cases]
+    arms = " ".join(f"i64 {c.value}, label %{label}" for c, label in zip(s.cases, labels, strict=True))
+    w.effect(f"switch i64 {value}, label %{after} [ {arms} ]")
+    for case, label in zip(s.cases, labels, strict=True):
+        w.start(label)
+        with w.branch():
+            execute(w, case.body)
+        w.effect(f"br label %{after}")
+    w.start(after)

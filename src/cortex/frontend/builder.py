@@ -1,0 +1,175 @@
+"""The graph of one kind while it is being traced: values, and the lets that name them."""
+
+from __future__ import annotations
+
+import re
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from cortex.frontend.facts import Facts
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.spans import fail, user_span
+from cortex.ra.ir import DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
+
+
+Site = tuple[int, int]
+"""A frame's identity and the offset of the instruction that runs in it."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Value:
+    """One let of the kind that is being traced: per node, or (`over`) one per child in a list relation."""
+
+    builder: Builder
+    let: Let
+
+    @property
+    def name(self) -> str:
+        return self.let.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.let.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.let.type.dtype
+
+    @property
+    def over(self) -> str | None:
+        return self.let.over
+
+    def text(self) -> str:
+        """For messages: what the user knows this value as, with its shape."""
+        match self.let.op:
+            case Param(name) if not name.startswith("const_"):
+                return f"weight '{name}' of shape {self.shape}"
+            case Field(name):
+                return f"field '{name}' of shape {self.shape}"
+            case State(name):
+                return f"state '{name}' of shape {self.shape}"
+            case _:
+                return f"a tensor of shape {self.shape}"
+
+
+@dataclass(eq=False)
+class Builder:
+    """Collects the lets of one kind. Equal operations share one let."""
+
+    knowledge: Knowledge
+    facts: Facts
+    lets: list[Let] = field(default_factory=list)
+    iterating: dict[str, list[Site]] = field(default_factory=dict)
+    """The comprehensions that are running over each list relation, by where they were started."""
+    edge_sites: set[Site] = field(default_factory=set)
+    """Where values per child are iterated, so that `zip` takes the children beside them the same way."""
+    outside: set[str] = field(default_factory=set)
+    """Per-edge lets made outside any comprehension over their relation: where such a value escapes."""
+    _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
+
+    def emit(self, op: Op, shape: tuple[int, ...], *operands: Value, dtype: DType = "f32", over: str | None = None) -> Value:
+        """Add a let; it is per edge when an operand is, or when `over` says so."""
+        for x in operands:
+            if x.builder is not self:
+                raise fail(
+                    "this tensor was computed for another node: each call of the model computes its own tensors. "
+                    "Do not keep tensors in variables that outlive the call; return them as states."
+                )
+            if x.over is not None and over is not None and x.over != over:
+                raise fail(
+                    f"this combines a value for each child in '{over}' with a value for each child in '{x.over}'. "
+                    "Reduce one of them first, for example with cortex.sum(... for k in ...)."
+                )
+            over = x.over or over
+        if isinstance(op, OverChildren):
+            over = None
+        key = (op, over)
+        if key not in self._shared:
+            let = Let(self._fresh(op), op, TensorType(shape, dtype), over, user_span())
+            self.lets.append(let)
+            if over is not None and not self.iterating.get(over):
+                self.outside.add(let.name)
+            self._shared[key] = Value(self, let)
+        return self._shared[key]
+
+    def _fresh(self, op: Op) -> str:
+        stem = re.sub(r"\W+", "_", _stem(op))
+        name, number = stem, 1
+        while not name or name in self._names:
+            name, number = f"{stem or 't'}_{number}" if stem else f"t{number}", number + 1
+        self._names.add(name)
+        return name
+
+    def reachable(self, results: tuple[str, ...]) -> tuple[Let, ...]:
+        """The lets that `results` depend on, in order."""
+        needed = set(results)
+        kept: list[Let] = []
+        for let in reversed(self.lets):
+            if let.name in needed:
+                kept.append(let)
+                needed.update(operand_names(let.op))
+        return tuple(reversed(kept))
+
+
+def operand_names(op: Op) -> tuple[str, ...]:
+    """Names of the lets an operation reads."""
+    names: list[str] = []
+    for attribute in ("x", "y", "cond", "table", "index"):
+        value = getattr(op, attribute, None)
+        if isinstance(value, str):
+            names.append(value)
+    return (*names, *getattr(op, "xs", ()))
+
+
+def _stem(op: Op) -> str:
+    """A readable beginning of a let's name; empty for operations without one of their own."""
+    match op:
+        case Param(name):
+            return name
+        case Field(name, path) | State(name, path):
+            return "_".join([*(hop_text(hop) for hop in path), name])
+        case _:
+            return ""
+
+
+def hop_text(hop: Hop) -> str:
+    """A hop as part of a name."""
+    match hop:
+        case Slot(name) | Each(name):
+            return name
+        case Item(name, index):
+            return f"{name}_{index}"
+        case _:
+            assert_never(hop)
+
+
+_current: ContextVar[Builder | None] = ContextVar("cortex_builder", default=None)
+
+
+def is_tracing() -> bool:
+    """Is a kind being traced in this context?"""
+    return _current.get() is not None
+
+
+def builder() -> Builder:
+    """The builder of the kind that is being traced."""
+    current = _current.get()
+    if current is None:
+        raise fail("tensor functions of Cortex work only inside a @cortex.model function that is being compiled.")
+    return current
+
+
+class building:
+    """Context manager: trace into `b`."""
+
+    def __init__(self, b: Builder) -> None:
+        self._builder = b
+
+    def __enter__(self) -> Builder:
+        self._token = _current.set(self._builder)
+        return self._builder
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)

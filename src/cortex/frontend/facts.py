@@ -1,0 +1,203 @@
+"""The facts about a node that the model's control flow asks for, in the order it asks.
+
+`Facts` belongs to the trace of one kind: its recorded questions and answers are the kind's guard. Answers come
+from an oracle: `Exploring` assumes them (no structure is at hand), `Seen` reads them off a real node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, assert_never
+
+import numpy as np
+
+from cortex.errors import StructureError
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.signals import Impossible, NeedsExample
+from cortex.ra.ir import Each, Equals, Fact, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
+
+Answer = bool | int | float | str | None
+Path = tuple[Hop, ...]
+
+ABSENT = object()
+"""What an oracle shows for an attribute whose value it does not know."""
+
+
+class Oracle(Protocol):
+    """Where answers come from."""
+
+    def answer(self, test: Test) -> Answer:
+        """The answer to a question, or NeedsExample."""
+
+    def sample(self, name: str, path: Path) -> Any:
+        """A real value of the attribute, or ABSENT where there is none to look at."""
+
+    def is_missing(self, name: str, path: Path) -> object | None:
+        """The real object that lacks the attribute altogether, or None."""
+
+
+class Facts:
+    """The questions of one trace with their answers; asking twice records once."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+        self.known: dict[Test, Answer] = {}
+
+    def ask(self, test: Test) -> Answer:
+        """The answer to `test`; it becomes part of the guard unless earlier answers imply it."""
+        if test in self.known:
+            return self.known[test]
+        implied = self._implied(test)
+        if implied is not None:
+            return implied
+        answer = self.oracle.answer(test)
+        self.known[test] = answer
+        return answer
+
+    def guard(self) -> tuple[Fact, ...]:
+        """Every recorded question with its answer, in order."""
+        return tuple(Fact(test, answer) for test, answer in self.known.items())
+
+    def contradict_leaf(self, path: Path) -> None:
+        """Stop: a child of the node at `path` is used although that node was assumed to be a leaf."""
+        if self.known.get(IsLeaf(path)) is True and isinstance(self.oracle, Exploring):
+            raise Impossible
+
+    def _implied(self, test: Test) -> Answer:
+        match test:
+            case Equals(name, value, path):
+                if Value(name, path) in self.known:
+                    return bool(self.known[Value(name, path)] == value)
+                equal = self._equal(name, path)
+                return None if equal is None else bool(equal[0] == value)
+            case Value(name, path):
+                equal = self._equal(name, path)
+                return None if equal is None else equal[0]
+            case Length(_, path):
+                return 0 if self.known.get(IsLeaf(path)) is True else None
+            case IsLeaf(path):
+                lengths = (a for t, a in self.known.items() if isinstance(t, Length) and t.path == path)
+                return False if any(lengths) else None
+            case IsNone():
+                return None
+            case _:
+                assert_never(test)
+
+    def _equal(self, name: str, path: Path) -> tuple[Answer] | None:
+        """The constant the attribute is known to equal."""
+        for test, answer in self.known.items():
+            if isinstance(test, Equals) and answer is True and test.name == name and test.path == path:
+                return (test.value,)
+        return None
+
+
+class Exploring:
+    """Answers without a structure: forced ones first, then the usual case."""
+
+    def __init__(self, forced: Mapping[Test, Answer], knowledge: Knowledge) -> None:
+        self.forced = forced
+        self.knowledge = knowledge
+        self.leaf: set[Path] = set()
+
+    def answer(self, test: Test) -> Answer:
+        answer = self.forced[test] if test in self.forced else self._usual(test)
+        if isinstance(test, IsLeaf) and answer is True:
+            self.leaf.add(test.path)
+        return answer
+
+    def _usual(self, test: Test) -> Answer:
+        match test:
+            case IsLeaf() | Equals():
+                return True
+            case IsNone(name, path):
+                return path in self.leaf and name in self.knowledge.slots
+            case Length(name):
+                raise NeedsExample(f"the number of children in '{name}'")
+            case Value(name):
+                raise NeedsExample(f"the value of '{name}'")
+            case _:
+                assert_never(test)
+
+    def sample(self, name: str, path: Path) -> Any:
+        return ABSENT
+
+    def is_missing(self, name: str, path: Path) -> object | None:
+        return None
+
+
+class Seen:
+    """Answers read off a real node."""
+
+    def __init__(self, node: object, knowledge: Knowledge) -> None:
+        self.node = node
+        self.knowledge = knowledge
+
+    def answer(self, test: Test) -> Answer:
+        k = self.knowledge
+        owner = self._resolve(test.path)
+        match test:
+            case IsLeaf():
+                return bool(k.slots or k.lists) and not k.children(owner)
+            case IsNone(name):
+                return k.accessors.read(owner, name, None) is None
+            case Length(name):
+                return len(k.accessors.items(owner, name))
+            case Equals(name, value):
+                return bool(plain(k.accessors.read(owner, name, None), name, owner) == value)
+            case Value(name):
+                return plain(k.accessors.read(owner, name, None), name, owner)
+            case _:
+                assert_never(test)
+
+    def sample(self, name: str, path: Path) -> Any:
+        try:
+            return self.knowledge.accessors.read(self._resolve(path), name, ABSENT)
+        except NeedsExample:
+            return ABSENT
+
+    def is_missing(self, name: str, path: Path) -> object | None:
+        owner = self._resolve(path)
+        return owner if self.knowledge.accessors.read(owner, name, ABSENT) is ABSENT else None
+
+    def _resolve(self, path: Path) -> Any:
+        node = self.node
+        for hop in path:
+            match hop:
+                case Slot(name):
+                    node = self.knowledge.accessors.read(node, name, None)
+                case Item(name, index):
+                    node = self.knowledge.accessors.items(node, name)[index]
+                case Each(name):
+                    items = self.knowledge.accessors.items(node, name)
+                    if not items:
+                        raise NeedsExample(f"a node with children in '{name}'")
+                    node = items[0]
+                case _:
+                    assert_never(hop)
+        return node
+
+
+def is_plain(value: object) -> bool:
+    """Can a guard hold this value?"""
+    return isinstance(value, str | int | float | bool | np.generic)
+
+
+def plain(value: object, name: str, owner: object) -> Answer:
+    """An attribute's value as a guard can hold it."""
+    match value:
+        case np.generic():
+            return value.item()  # type: ignore[no-any-return]
+        case bool() | None:
+            return value
+        case int():
+            return int(value)
+        case float():
+            return float(value)
+        case str():
+            return str.__str__(value)  # a str that is also an Enum prints as its member
+        case _:
+            raise StructureError(
+                f"the model compares attribute '{name}' of a {type(owner).__name__}, but its value is a "
+                f"{type(value).__name__}; only str, int, float and bool can decide what a model does. Pass e.g. "
+                f'fields={{"{name}": lambda node: str(node.{name})}}.'
+            )

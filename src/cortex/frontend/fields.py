@@ -1,0 +1,94 @@
+"""What `node.NAME` means: the user's renamings and functions, and declared field shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cortex.errors import ModelError, StructureError
+
+Source = str | tuple[str, ...] | Callable[[Any], Any]
+"""An attribute of the node's object, several child attributes (those that are not None), or a function of it."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A float field of a known shape, so that a model can be compiled before any node is seen."""
+
+    shape: tuple[int, ...]
+    source: str | Callable[[Any], Any] | None = None
+
+
+def field(shape: int | Iterable[int] = (), source: str | Callable[[Any], Any] | None = None) -> Declared:
+    """Declare a float field: `compile(..., fields={"x": cortex.field((300,))})`.
+
+    `source` is the attribute that holds it or a function of the node; by default, the attribute of that name.
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(not isinstance(n, int) or n < 0 for n in sizes):
+        raise ModelError(f"field(shape={shape!r}): a shape is a tuple of non-negative integers.")
+    return Declared(sizes, source)
+
+
+class Accessors:
+    """Reads attributes of the user's objects the way the model names them."""
+
+    def __init__(
+        self,
+        fields: Mapping[str, str | Callable[[Any], Any] | Declared] | None = None,
+        children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
+    ) -> None:
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._sources: dict[str, Source] = {}
+        for name, given in (fields or {}).items():
+            if isinstance(given, Declared):
+                self.shapes[name] = given.shape
+                given = name if given.source is None else given.source
+            if not (isinstance(given, str) or callable(given)):
+                raise ModelError(
+                    f"fields={{{name!r}: {given!r}}}: give an attribute name, a function of the node, or "
+                    "cortex.field(shape)."
+                )
+            self._sources[name] = given
+        if isinstance(children, list):
+            children = tuple(children)
+        if children is not None:
+            names = children if isinstance(children, tuple) else (children,) if isinstance(children, str) else ()
+            if not (names or callable(children)) or not all(isinstance(n, str) for n in names):
+                raise ModelError(
+                    f"children={children!r}: give the attribute that holds the list of children, a tuple of the "
+                    "attributes that each hold one child, or a function of the node that returns its children."
+                )
+            self._sources["children"] = children
+
+    def source(self, name: str) -> Source:
+        """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""
+        return self._sources.get(name, name)
+
+    def renamed(self, name: str) -> bool:
+        """Did the user say what `node.NAME` means?"""
+        return name in self._sources
+
+    def read(self, node: Any, name: str, default: Any) -> Any:
+        """The value of `node.NAME`, or `default` where the object has no such attribute."""
+        match self.source(name):
+            case str(attribute):
+                return getattr(node, attribute, default)
+            case tuple(attributes):
+                present = (getattr(node, a, None) for a in attributes)
+                return [child for child in present if child is not None]
+            case function:
+                return function(node)
+
+    def items(self, node: Any, name: str) -> list[Any]:
+        """The children in the list relation `name`; none where it is None or absent."""
+        value = self.read(node, name, None)
+        if value is None:
+            return []
+        if not isinstance(value, Iterable):
+            raise StructureError(
+                f"the model reads '{name}' of a {type(node).__name__} as a list of children, but it is a "
+                f"{type(value).__name__}, which cannot be iterated."
+            )
+        return [child for child in value if child is not None]

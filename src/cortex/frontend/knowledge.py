@@ -1,0 +1,88 @@
+"""What tracing has learned about a model so far, shared by the traces of all its kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cortex.frontend.fields import Accessors
+from cortex.frontend.signals import NeedsExample, Restart
+from cortex.frontend.spans import fail
+from cortex.frontend.state_form import Guess, StateForm
+from cortex.frontend.weights import Weights
+from cortex.ra.ir import TensorType
+
+
+class Knowledge:
+    """Relations, field types and state types, filled in as kinds are traced.
+
+    Dictionaries with None values stand for ordered sets.
+    """
+
+    def __init__(self, model: str, weights: Weights, accessors: Accessors) -> None:
+        self.model = model
+        self.weights = weights
+        self.accessors = accessors
+        self.slots: dict[str, None] = {}
+        self.lists: dict[str, None] = {}
+        self.tags: dict[str, None] = {}
+        self.fields: dict[str, TensorType] = {}
+        self.states: StateForm | None = None
+        self.guess: Guess | None = None
+        self._leaf_means_empty: set[str] = set()
+        self._ask_lengths = False
+
+    def note_slot(self, name: str) -> None:
+        """`node.NAME` is a child."""
+        if name in self.lists:
+            raise fail(f"node.{name} is used as one child here and as a list of children elsewhere; it can be only one.")
+        self._note_relation(self.slots, name)
+
+    def note_list(self, name: str) -> None:
+        """`node.NAME` is a list of children."""
+        if name in self.slots:
+            raise fail(f"node.{name} is used as a list of children here and as one child elsewhere; it can be only one.")
+        self._note_relation(self.lists, name)
+
+    def _note_relation(self, names: dict[str, None], name: str) -> None:
+        names.setdefault(name)
+        if self._leaf_means_empty - {name}:
+            self._leaf_means_empty.clear()
+            self._ask_lengths = True
+            raise Restart
+
+    def empty_means_leaf(self, name: str) -> bool:
+        """Is "this list is empty" the same question as "is the node a leaf"?
+
+        It is while `name` is the only relation; learning of another one restarts the tracing.
+        """
+        if self._ask_lengths or set(self.slots) | set(self.lists) - {name}:
+            return False
+        self._leaf_means_empty.add(name)
+        return True
+
+    def int_field(self, name: str) -> TensorType:
+        """`node.NAME` is used as an index, hence an integer."""
+        known = self.fields.setdefault(name, TensorType((), "i64"))
+        if known.dtype != "i64":
+            if known.shape:
+                raise fail(f"node.{name} is used as an index here, but it is a float field of shape {known.shape}.")
+            self.fields[name] = TensorType((), "i64")
+            raise Restart
+        return known
+
+    def float_field(self, name: str, shape: tuple[int, ...] | None) -> TensorType:
+        """`node.NAME` is used as a tensor; `shape` is that of a real value, where there is one."""
+        if name not in self.fields:
+            shape = self.accessors.shapes.get(name, shape)
+            if shape is None:
+                raise NeedsExample(f"the shape of the field '{name}'")
+            self.fields[name] = TensorType(shape)
+        return self.fields[name]
+
+    def children(self, node: Any) -> list[Any]:
+        """All children of a real node, through every relation known so far."""
+        slots = (self.accessors.read(node, name, None) for name in self.slots)
+        found = [child for child in slots if child is not None]
+        for name in self.lists:
+            found += self.accessors.items(node, name)
+        return found

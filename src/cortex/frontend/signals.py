@@ -1,0 +1,36 @@
+"""How tracing one kind stops early without being wrong.
+
+Signals are not errors of the model: the driver in `trace` catches every one of them. They derive from
+BaseException so that an `except Exception` in the user's model does not swallow them.
+"""
+
+from __future__ import annotations
+
+
+class Signal(BaseException):
+    """Base of the signals."""
+
+
+class NeedsStates(Signal):
+    """A recursive call was made before the states of the model are known: trace another kind first."""
+
+
+class NeedsExample(Signal):
+    """Something only a real node can tell was asked; the message says what."""
+
+
+class Impossible(Signal):
+    """The assumed facts contradict each other, so no node has this kind."""
+
+
+class Restart(Signal):
+    """Something was learned that changes how earlier kinds have to be traced: trace them again."""
+
+
+class MissingAttribute(AttributeError):
+    """A real node has no such attribute. Also an AttributeError, so that `hasattr` and `getattr` work on nodes."""
+
+    def __init__(self, message: str, owner: object, attribute: str) -> None:
+        super().__init__(message)
+        self.owner = owner
+        self.attribute = attribute

@@ -1,0 +1,77 @@
+"""Where in the user's source the running operation was written."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from functools import lru_cache
+from types import CodeType, FrameType
+
+from cortex.errors import ModelError
+from cortex.ir.source import Span
+
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+Position = tuple[int | None, int | None, int | None, int | None]
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that does not belong to the front end."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    return frame
+
+
+def user_span() -> Span | None:
+    """The user's expression that is being evaluated."""
+    frame = user_frame()
+    return None if frame is None else span_at(frame.f_code, frame.f_lasti)
+
+
+def fail(message: str) -> ModelError:
+    """A ModelError at the user's expression that is being evaluated: `raise fail("...")`."""
+    return ModelError(message, user_span())
+
+
+def span_of_function(code: CodeType) -> Span:
+    """The line where a function is defined."""
+    line = code.co_firstlineno
+    while line < code.co_firstlineno + 20 and not _text(code, line).lstrip().startswith(("def ", "async ")):
+        line += 1  # co_firstlineno is the first decorator's line
+    text = _text(code, line)
+    return Span(_shown(code), line, len(text) - len(text.lstrip()), len(text.rstrip()), text)
+
+
+@lru_cache(maxsize=4096)
+def span_at(code: CodeType, lasti: int) -> Span | None:
+    """The source of the instruction at byte offset `lasti`."""
+    line, end_line, column, end = _positions(code)[lasti // 2]
+    if line is None:
+        return None
+    text = _text(code, line)
+    if column is None or end is None:
+        return Span(_shown(code), line, len(text) - len(text.lstrip()), len(text.rstrip()), text)
+    data = text.encode()  # columns count bytes of UTF-8
+    start = len(data[:column].decode(errors="ignore"))
+    stop = len(data[:end].decode(errors="ignore")) if end_line == line else len(text.rstrip())
+    return Span(_shown(code), line, start, stop, text)
+
+
+@lru_cache(maxsize=256)
+def _positions(code: CodeType) -> tuple[Position, ...]:
+    return tuple(code.co_positions())
+
+
+def _text(code: CodeType, line: int) -> str:
+    return linecache.getline(code.co_filename, line).rstrip("\n")
+
+
+def _shown(code: CodeType) -> str:
+    """The file's name relative to the working directory where it lies below it."""
+    name = code.co_filename
+    if not os.path.isabs(name):
+        return name
+    relative = os.path.relpath(name)
+    return name if relative.startswith(os.pardir) else relative

@@ -1,0 +1,315 @@
+"""Stand-in nodes: what the model function gets instead of a node of the user's.
+
+`Place` is a node reached by a path: the node itself, or a child in a list relation. `Attribute` is what reading
+an attribute gives; it becomes what it is used as: a child, a list of children, a tag, or a field. Every public
+name belongs to the user's nodes, hence the `_cortex` names.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cortex.frontend.builder import Value, builder
+from cortex.frontend.children import iterate
+from cortex.frontend.facts import ABSENT, Path, is_plain
+from cortex.frontend.signals import MissingAttribute, NeedsExample
+from cortex.frontend.spans import fail, user_frame, user_span
+from cortex.frontend.tensor import Operand, Tensor
+from cortex.ra.ir import Each, Equals, Field, IsLeaf, IsNone, Item, Length, Slot
+from cortex.ra.ir import Value as ValueOf
+
+UPWARD = ("parent", "up")
+"""Names that lead away from the leaves wherever they are used."""
+
+
+class StandIn:
+    """What `Place` and `Attribute` share: they are nodes whose attributes can be read."""
+
+    __slots__ = ()
+
+    def _cortex_path(self) -> Path:
+        """The hops from the node being traced; using it makes every hop a relation of the model."""
+        raise NotImplementedError
+
+    def _cortex_explain(self) -> str:
+        return "a node is used as a tensor here. Call the model on it, or read a field such as node.word."
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name.startswith("_cortex"):
+            raise AttributeError(name)  # Python and NumPy probe for protocols
+        return read_attribute(self, name)
+
+
+def read_attribute(owner: StandIn, name: str) -> Any:
+    """`owner.NAME`: a real bool for `is_leaf`, a real None where the attribute is None, else an Attribute."""
+    facts = builder().facts
+    path = owner._cortex_path()
+    in_list = any(isinstance(hop, Each) for hop in path)
+    if name == "is_leaf" and not builder().knowledge.accessors.renamed(name):
+        if in_list:
+            raise _each_fact("is_leaf")
+        return facts.ask(IsLeaf(path))
+    if not in_list and facts.ask(IsNone(name, path)):
+        missing = facts.oracle.is_missing(name, path)
+        if missing is not None:
+            raise MissingAttribute(f"a {type(missing).__name__} has no attribute '{name}'", missing, name)
+        return None
+    return Attribute(owner, name)
+
+
+def _each_fact(question: str) -> Exception:
+    return fail(
+        f"'{question}' of a child inside a comprehension over children: the children are computed together, so what "
+        "the model does cannot differ from child to child. Decide it in the call for that child (the model sees "
+        "node.is_leaf and the rest there), or loop with a `for` statement, which takes the children one by one."
+    )
+
+
+class Place(StandIn):
+    """The node being traced (empty path), or a child in a list relation."""
+
+    __slots__ = ("_cortex_hops",)
+
+    def __init__(self, path: Path) -> None:
+        self._cortex_hops = path
+
+    def _cortex_path(self) -> Path:
+        return self._cortex_hops
+
+    def __repr__(self) -> str:
+        return f"<cortex node {self._cortex_hops}>"
+
+    def __iter__(self) -> Iterator[Any]:
+        raise fail("a node cannot be iterated; iterate the list of its children: for k in node.children.")
+
+    def __getitem__(self, key: object) -> Any:
+        raise fail(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
+
+
+class Attribute(Operand, StandIn):
+    """`owner.name`, which is not None."""
+
+    __slots__ = ("_cortex_name", "_cortex_owner")
+
+    def __init__(self, owner: StandIn, name: str) -> None:
+        self._cortex_owner = owner
+        self._cortex_name = name
+
+    def __repr__(self) -> str:
+        return f"<cortex attribute {self._cortex_name}>"
+
+    def _cortex_sample(self) -> Any:
+        return builder().facts.oracle.sample(self._cortex_name, self._cortex_owner._cortex_path())
+
+    # As a child.
+
+    def _cortex_path(self) -> Path:
+        owner = self._cortex_owner._cortex_path()
+        name = self._cortex_name
+        if name in UPWARD:
+            raise fail(
+                f"node.{name} is used as a child: a model may only look below the node, or it would not end (P.2). "
+                "Recurse into children; what comes from above has to be a field of the node."
+            )
+        if any(isinstance(hop, Each) for hop in owner):
+            raise fail(
+                f"'{name}' of a child inside a comprehension over children is used as a node: whether it exists can "
+                "differ from child to child. Let the call for that child return what is needed as a state."
+            )
+        builder().knowledge.note_slot(name)
+        builder().facts.contradict_leaf(owner)
+        return (*owner, Slot(name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name.startswith("_cortex"):
+            raise AttributeError(name)
+        sample = self._cortex_sample()
+        if sample is not ABSENT and is_plain(sample):
+            return getattr(self._cortex_tag(), name)
+        if isinstance(sample, np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
+            return getattr(Tensor(self._cortex_value()), name)
+        if sample is ABSENT and any(hasattr(plain, name) for plain in (str, float)):
+            raise NeedsExample(f"whether '{self._cortex_name}' is a child or a plain value")
+        return read_attribute(self, name)
+
+    # As a list of children.
+
+    def _cortex_list(self) -> Path:
+        owner = self._cortex_owner._cortex_path()
+        if any(isinstance(hop, Each) for hop in owner):
+            raise fail(
+                f"'{self._cortex_name}' of a child inside a comprehension over children is used as a list. Let the call "
+                "for that child return what is needed as a state."
+            )
+        builder().knowledge.note_list(self._cortex_name)
+        return owner
+
+    def _cortex_length(self) -> int:
+        length = builder().facts.ask(Length(self._cortex_name, self._cortex_list()))
+        assert isinstance(length, int)
+        return length
+
+    def _cortex_items(self) -> list[Place]:
+        path = self._cortex_list()
+        return [Place((*path, Item(self._cortex_name, i))) for i in range(self._cortex_length())]
+
+    def __iter__(self) -> Iterator[Place]:
+        path = self._cortex_list()
+        if path:
+            return iter(self._cortex_items())
+        return iterate(self._cortex_name, lambda: Place((Each(self._cortex_name),)), self._cortex_items)
+
+    def __len__(self) -> int:
+        return self._cortex_length()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(self._cortex_sample(), np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
+            return Tensor(self._cortex_value())[key]
+        if not isinstance(key, int | slice):
+            raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
+        items = self._cortex_items()
+        if isinstance(key, int) and not -len(items) <= key < len(items):
+            raise IndexError(f"node.{self._cortex_name}[{key}]: this node has {len(items)} children there")
+        return items[key]
+
+    # As a tag: the model's control flow looks at its value.
+
+    def _cortex_tag(self) -> Any:
+        path = self._cortex_owner._cortex_path()
+        if any(isinstance(hop, Each) for hop in path):
+            raise _each_fact(self._cortex_name)
+        builder().knowledge.tags.setdefault(self._cortex_name)
+        return builder().facts.ask(ValueOf(self._cortex_name, path))
+
+    def __eq__(self, other: object) -> Any:
+        match other:
+            case None:
+                return False
+            case Tensor():
+                return Tensor(self._cortex_value()) == other
+            case Attribute():
+                return self is other or self._cortex_tag() == other._cortex_tag()
+            case np.generic():
+                other = other.item()
+        if not isinstance(other, str | int | float | bool):
+            raise fail(
+                f"node.{self._cortex_name} is compared with a {type(other).__name__}; str, int, float and bool are "
+                f'accepted. Pass e.g. fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}.name}} '
+                "and compare with a string."
+            )
+        path = self._cortex_owner._cortex_path()
+        if any(isinstance(hop, Each) for hop in path):
+            raise _each_fact(self._cortex_name)
+        builder().knowledge.tags.setdefault(self._cortex_name)
+        return builder().facts.ask(Equals(self._cortex_name, other, path))
+
+    def __ne__(self, other: object) -> Any:
+        return Tensor(self._cortex_value()) != other if isinstance(other, Tensor) else not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._cortex_tag())
+
+    def __bool__(self) -> bool:
+        knowledge = builder().knowledge
+        sample = self._cortex_sample()
+        if sample is ABSENT:
+            is_list = self._cortex_name in knowledge.lists or self._cortex_name == "children"
+            if not is_list and self._cortex_name not in knowledge.slots:
+                raise NeedsExample(f"what '{self._cortex_name}' is")
+        else:
+            if is_plain(sample):
+                return bool(self._cortex_tag())
+            is_list = hasattr(sample, "__len__") and not isinstance(sample, np.ndarray)
+        if not is_list:
+            return True
+        path = self._cortex_list()
+        if knowledge.empty_means_leaf(self._cortex_name):
+            return not builder().facts.ask(IsLeaf(path))
+        return self._cortex_length() > 0
+
+    def __int__(self) -> int:
+        return int(self._cortex_tag())
+
+    def __float__(self) -> float:
+        return float(self._cortex_tag())
+
+    def __str__(self) -> str:
+        return str(self._cortex_tag())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._cortex_tag(), spec)
+
+    def __index__(self) -> int:
+        if _indexes_an_array():
+            raise fail(
+                f"a NumPy array is indexed with node.{self._cortex_name}, which NumPy would do once, now. Write "
+                f"cortex.embedding(table, node.{self._cortex_name}), or pass the array as a weight."
+            )
+        return int(self._cortex_tag())
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        raise fail(
+            f"node.{self._cortex_name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
+            f'fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}()}} and read node.{self._cortex_name}.'
+        )
+
+    def __lt__(self, other: Any) -> Any:
+        return Tensor(self._cortex_value()) < other if isinstance(other, Tensor) else self._cortex_tag() < other
+
+    def __le__(self, other: Any) -> Any:
+        return Tensor(self._cortex_value()) <= other if isinstance(other, Tensor) else self._cortex_tag() <= other
+
+    def __gt__(self, other: Any) -> Any:
+        return Tensor(self._cortex_value()) > other if isinstance(other, Tensor) else self._cortex_tag() > other
+
+    def __ge__(self, other: Any) -> Any:
+        return Tensor(self._cortex_value()) >= other if isinstance(other, Tensor) else self._cortex_tag() >= other
+
+    # As a field: tensor code computes with its value.
+
+    def _cortex_field(self, index: bool) -> Value:
+        b = builder()
+        name, path = self._cortex_name, self._cortex_owner._cortex_path()
+        sample = self._cortex_sample()
+        shape = None if sample is ABSENT else _shape(sample, name)
+        if index and (shape or isinstance(sample, float | np.floating)):
+            raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
+        kind = b.knowledge.int_field(name) if index else b.knowledge.float_field(name, shape)
+        over = next((hop.name for hop in path if isinstance(hop, Each)), None)
+        return b.emit(Field(name, path), kind.shape, dtype=kind.dtype, over=over)
+
+    def _cortex_value(self) -> Value:
+        return self._cortex_field(index=False)
+
+    def _cortex_index(self) -> Value:
+        return self._cortex_field(index=True)
+
+
+def _shape(sample: Any, name: str) -> tuple[int, ...]:
+    """The shape of a real value used as a field."""
+    try:
+        array = np.asarray(sample.detach().cpu() if hasattr(sample, "detach") else sample)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub":
+        raise fail(f"node.{name} is computed with, but its value is a {type(sample).__name__}, not a number or an array.")
+    return tuple(array.shape)
+
+
+def _indexes_an_array() -> bool:
+    """Is the running expression `array[node.NAME]` with a NumPy array? Found by looking up the array's name."""
+    frame, span = user_frame(), user_span()
+    if frame is None or span is None:
+        return False
+    try:
+        expression = ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    if not isinstance(expression, ast.Subscript) or not isinstance(expression.value, ast.Name):
+        return False
+    name = expression.value.id
+    return isinstance(frame.f_locals.get(name, frame.f_globals.get(name)), np.ndarray)

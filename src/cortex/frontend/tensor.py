@@ -1,0 +1,242 @@
+"""Symbolic tensors: what model code computes with while it is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cortex.frontend import contraction, indexing, movement, pointwise, reduction
+from cortex.frontend.builder import Value, builder
+from cortex.frontend.spans import fail
+from cortex.ra.ir import DType, Param
+
+
+class Operand:
+    """Arithmetic of symbolic tensors and of what becomes one when it is computed with (a field of a node).
+
+    It defines operators only: every other name belongs to the user's nodes.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # makes `ndarray @ tensor` call __rmatmul__ below
+
+    def _cortex_value(self) -> Value:
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("add", value_of(self), value_of(other)))
+
+    def __radd__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("add", value_of(other), value_of(self)))
+
+    def __sub__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("sub", value_of(self), value_of(other)))
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("sub", value_of(other), value_of(self)))
+
+    def __mul__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("mul", value_of(self), value_of(other)))
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("mul", value_of(other), value_of(self)))
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("div", value_of(self), value_of(other)))
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.arithmetic("div", value_of(other), value_of(self)))
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return Tensor(contraction.matmul(value_of(self), value_of(other)))
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return Tensor(contraction.matmul(value_of(other), value_of(self)))
+
+    def __pow__(self, exponent: Any) -> Tensor:
+        return Tensor(pointwise.power(value_of(self), exponent))
+
+    def __neg__(self) -> Tensor:
+        return Tensor(pointwise.unary("neg", value_of(self)))
+
+    def __pos__(self) -> Tensor:
+        return Tensor(value_of(self))
+
+    def __abs__(self) -> Tensor:
+        return Tensor(pointwise.unary("abs", value_of(self)))
+
+
+class Tensor(Operand):
+    """A tensor of the node that is being traced; its shape is known, its elements are not."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def _cortex_value(self) -> Value:
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<cortex tensor {self._value.name}: {self.dtype}{list(self.shape)}>"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, a tuple of Python integers."""
+        return self._value.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+    @property
+    def dtype(self) -> DType:
+        """The element type: "f32", "i64" or "bool"."""
+        return self._value.dtype
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its axes reversed."""
+        return Tensor(movement.transpose(self._value, None))
+
+    def transpose(self, *axes: int) -> Tensor:
+        """The tensor with its axes permuted."""
+        return Tensor(movement.transpose(self._value, _flat(axes) if axes else None))
+
+    def reshape(self, *shape: int) -> Tensor:
+        """The same elements in another shape."""
+        return Tensor(movement.reshape(self._value, _flat(shape)))
+
+    def sum(self, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
+        """The sum over axes."""
+        return Tensor(reduction.axis_reduction("sum", "add", self._value, axis, keepdims))
+
+    def mean(self, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
+        """The mean over axes."""
+        return Tensor(reduction.mean(self._value, axis, keepdims))
+
+    def max(self, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
+        """The largest element over axes."""
+        return Tensor(reduction.axis_reduction("max", "max", self._value, axis, keepdims))
+
+    def min(self, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
+        """The smallest element over axes."""
+        return Tensor(reduction.axis_reduction("min", "min", self._value, axis, keepdims))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        items = index if isinstance(index, tuple) else (index,)
+        value = self._value
+        if items and isinstance(items[0], Operand):
+            value = indexing.lookup(value, index_of(items[0]))
+            items = items[1:]
+        for item in items:
+            if isinstance(item, Operand):
+                raise fail("only the first axis can be indexed by a field of a node; transpose the tensor first.")
+        return Tensor(indexing.index_value(value, items) if items else value)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise fail("len() of a scalar tensor.")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise fail("iteration over a scalar tensor; only tensors with at least one axis can be iterated.")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __lt__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.comparison("lt", self._value, value_of(other)))
+
+    def __le__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.comparison("le", self._value, value_of(other)))
+
+    def __gt__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.comparison("gt", self._value, value_of(other)))
+
+    def __ge__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.comparison("ge", self._value, value_of(other)))
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return Tensor(pointwise.comparison("eq", self._value, value_of(other)))
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return Tensor(pointwise.comparison("ne", self._value, value_of(other)))
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.logical("and", self._value, value_of(other)))
+
+    def __or__(self, other: Any) -> Tensor:
+        return Tensor(pointwise.logical("or", self._value, value_of(other)))
+
+    def __invert__(self) -> Tensor:
+        return Tensor(pointwise.negate(self._value))
+
+    def __bool__(self) -> NoReturn:
+        raise self._computed("decide what the model does", "Choose between values with cortex.where(cond, x, y)")
+
+    def __int__(self) -> NoReturn:
+        raise self._computed("become a Python int", "Keep it a tensor; choose between values with cortex.where")
+
+    def __float__(self) -> NoReturn:
+        raise self._computed("become a Python float", "Keep it a tensor; numbers and tensors can be mixed freely")
+
+    def __index__(self) -> NoReturn:
+        raise self._computed("be a Python index or a loop bound", "Index with a field of the node, as in w.emb[node.word]")
+
+    def __contains__(self, item: object) -> NoReturn:
+        raise self._computed("be searched with `in`", "Compare elementwise and choose with cortex.where(cond, x, y)")
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise self._computed("become a NumPy array", "Use the functions of cortex (cortex.tanh, cortex.concat, ...)")
+
+    def _computed(self, wish: str, remedy: str) -> Exception:
+        return fail(
+            f"a computed value cannot {wish}: a model is compiled before any value is known, so control flow may "
+            f"depend only on the structure (node.is_leaf, node.left is None, node.op == ...). {remedy}."
+        )
+
+
+def value_of(x: Any) -> Value:
+    """Anything a tensor can be computed from, as a value of the kind that is being traced."""
+    match x:
+        case Operand():
+            return x._cortex_value()
+        case bool() | int() | float() | np.generic():
+            return pointwise.fill(float(x))
+        case np.ndarray() if x.ndim == 0:
+            return pointwise.fill(float(x))
+        case None:
+            raise fail("None is used as a tensor here. Is it an optional attribute of the node? Test it with `is None` first.")
+        case list() | tuple():
+            raise fail(
+                f"a Python {type(x).__name__} is used as a tensor here. Join tensors with cortex.concat or cortex.stack, "
+                "and write constants as np.array([...])."
+            )
+    if hasattr(x, "_cortex_explain"):
+        raise fail(x._cortex_explain())
+    if hasattr(x, "__array__") or hasattr(x, "detach"):
+        b = builder()
+        name = b.knowledge.weights.constant(x)
+        return b.emit(Param(name), b.knowledge.weights.shape(name))
+    raise fail(f"a {type(x).__name__} is used as a tensor here; tensors, numbers and NumPy arrays are accepted.")
+
+
+def index_of(x: Operand) -> Value:
+    """An index into a table: an integer field of a node."""
+    index = getattr(x, "_cortex_index", None)
+    return value_of(x) if index is None else index()
+
+
+def _flat(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    """Both `f(2, 3)` and `f((2, 3))`."""
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes

@@ -1,0 +1,93 @@
+"""The weights of a model: arrays under dotted names, and the arrays a model closes over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cortex.errors import ModelError
+
+Array = npt.NDArray[np.float32]
+
+EXACT = 1 << 24
+"""Integers up to this size are exact in single precision."""
+
+
+class Weights:
+    """Float32 arrays by dotted name, from a mapping, a state_dict, an .npz or a .safetensors file.
+
+    Other float types are converted to float32, rounding; integers and booleans too, if they are exact in float32.
+    """
+
+    def __init__(self, source: Mapping[str, Any] | str | os.PathLike[str] | None = None) -> None:
+        given = _load(source) if isinstance(source, str | os.PathLike) else source
+        if given is None:
+            given = {}
+        if not isinstance(given, Mapping):
+            raise ModelError(
+                f"weights of type {type(given).__name__}: give a mapping from names to arrays (a state_dict is one), "
+                "or the path of an .npz or .safetensors file."
+            )
+        self._arrays = {str(name): to_float32(value, str(name)) for name, value in given.items()}
+        self._constants: dict[int, tuple[str, object]] = {}
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names: those the user gave, then the arrays the model closes over."""
+        return tuple(self._arrays)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a weight."""
+        return tuple(self._arrays[name].shape)
+
+    def arrays(self, names: Iterable[str]) -> dict[str, Array]:
+        """The arrays with these names: contiguous, float32, in the order given."""
+        return {name: self._arrays[name] for name in names}
+
+    def constant(self, value: object) -> str:
+        """The name of an array the model closes over: const_0, const_1, ... by identity."""
+        key = id(value)
+        if key not in self._constants:
+            number = len(self._constants)
+            while f"const_{number}" in self._arrays:
+                number += 1
+            name = f"const_{number}"
+            self._arrays[name] = to_float32(value, name)
+            self._constants[key] = (name, value)  # holding the value keeps its id from being reused
+        return self._constants[key][0]
+
+
+def to_float32(value: Any, name: str) -> Array:
+    """An array-like or a torch tensor as a contiguous float32 array."""
+    if hasattr(value, "detach"):  # torch; `float` also takes care of bfloat16, which NumPy lacks
+        value = value.detach().cpu().float().numpy() if value.is_floating_point() else value.detach().cpu().numpy()
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"weight '{name}' cannot be read as an array: {error}.") from None
+    if array.dtype.kind not in "fiub":
+        raise ModelError(f"weight '{name}' has element type {array.dtype}; only real numbers can be weights.")
+    if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > EXACT:
+        raise ModelError(f"weight '{name}' holds integers beyond 2**24, which float32 cannot represent exactly.")
+    return np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)
+
+
+def _load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise ModelError(f"weights file {name!r} does not exist.")
+    if name.endswith(".npz"):
+        with np.load(name) as archive:
+            return dict(archive)
+    if name.endswith(".safetensors"):
+        from safetensors.numpy import load_file  # optional, and only needed for these files
+
+        return load_file(name)
+    raise ModelError(f"weights file {name!r}: only .npz and .safetensors files can be read.")

@@ -1,0 +1,196 @@
+"""ILIR: irregular loops over the linear form of a structure.
+
+    Func     = name, sizes, index functions, buffers, body
+    Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier
+    Expr     = see cortex.ir.scalar
+
+No recursion and no data structures are left: a structure is a few integer arrays, read through
+uninterpreted index functions (`Index`) whose declared facts are all that legality may rely on. Loop
+variables are unique in a function, so a schedule step names a loop by its variable.
+
+A statement list runs in order. Buffers are disjoint. Reading an element nobody wrote is undefined, except
+in the padding of a row, which may be read and holds any value.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from cortex.ir.node import Node, node
+from cortex.ir.scalar import DType, Expr, Var
+
+
+class _Named(StrEnum):
+    """Members whose `repr` is Python that names them."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class LoopKind(_Named):
+    """How the iterations of a loop are run."""
+
+    SERIAL = "serial"
+    UNROLLED = "unrolled"
+    VECTORIZED = "vectorized"
+
+
+class Scope(_Named):
+    """Where a buffer lives and who fills it."""
+
+    PARAM = "param"  # a weight as the user gave it, last dimension padded to the vector width
+    PACKED = "packed"  # derived from params once, at load, by the function's `Packing`
+    FIELD = "field"  # per node, filled by the linearizer
+    STATE = "state"  # per node, the results of the model
+    SCRATCH = "scratch"  # per call, undefined on entry
+    REGISTER = "register"  # constant shape, constant indices after unrolling; lives inside one iteration
+
+
+@node
+class Buffer(Node):
+    """A dense row-major array.
+
+    Extents may use the function's sizes. In memory the last dimension is padded to a multiple of `align` elements.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    scope: Scope
+    align: int = 1
+
+
+Fact = Literal["in_nodes", "below", "increasing", "non_negative", "injective", "outside_group"]
+
+
+@node
+class IndexFunction(Node):
+    """An uninterpreted integer function of one argument, given at run time by an array of `extent` values.
+
+    Facts (for arguments inside the domain): "in_nodes" 0 <= f(x) < num_nodes; "below" f(x) > x (a child's id
+    is greater than its parent's); "increasing" f(x) <= f(x+1); "non_negative" f(x) >= 0; "injective"
+    f(x) != f(y) for x != y; "outside_group" f(x) lies in another group than the node (or the edge's parent) x;
+    `less_than` an upper bound f(x) < less_than.
+    """
+
+    name: str
+    extent: Expr
+    facts: tuple[Fact, ...] = ()
+    less_than: Expr | None = None
+
+
+@node
+class For(Node):
+    """Run `body` with `var` = lo, ..., hi-1. Bounds may use index functions; they are read once, on entry.
+
+    A vectorized loop has constant bounds and at most the machine's lanes; its iterations are independent.
+    """
+
+    var: str
+    lo: Expr
+    hi: Expr
+    body: tuple[Stmt, ...]
+    kind: LoopKind = LoopKind.SERIAL
+
+
+@node
+class If(Node):
+    """Run `then` where `cond` holds, else `orelse`."""
+
+    cond: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@node
+class Case(Node):
+    """One arm of a `Switch`."""
+
+    value: int
+    body: tuple[Stmt, ...]
+
+
+@node
+class Switch(Node):
+    """Run the arm whose value equals `value`; run nothing when there is none."""
+
+    value: Expr
+    cases: tuple[Case, ...]
+
+
+@node
+class Let(Node):
+    """Bind `var` to `value`, evaluated once, for the statements that follow in the same list."""
+
+    var: Var
+    value: Expr
+
+
+@node
+class Store(Node):
+    """buffer[index] = value."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    value: Expr
+
+
+@node
+class Accumulate(Node):
+    """buffer[index] = fn(buffer[index], value). A sum of a product is one fused multiply-add."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    fn: Literal["add", "max", "min"]
+    value: Expr
+
+
+@node
+class Barrier(Node):
+    """All threads of the team have finished what precedes before any starts what follows."""
+
+
+Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier"
+
+
+@node
+class PackedGate(Node):
+    """One source of a packed buffer: element (outer..., column, k) is `param` at `index`.
+
+    `index` uses the variables `o0`, `o1`, ... (outer), `j` (column) and `k`.
+    """
+
+    param: str
+    index: tuple[Expr, ...]
+
+
+@node
+class Packing(Node):
+    """How a packed buffer is made from params at load: panels of `width` columns, gates side by side.
+
+    packed[outer..., j // width, k, gate, j % width] = gates[gate] at (outer..., j, k), and 0 for j >= columns.
+    """
+
+    buffer: str
+    outer: tuple[int, ...]
+    columns: int
+    depth: int
+    width: int
+    gates: tuple[PackedGate, ...]
+
+
+@node
+class Func(Node):
+    """A program over one request: sizes are its integer inputs, buffers and index functions its arrays."""
+
+    name: str
+    sizes: tuple[str, ...]
+    index_functions: tuple[IndexFunction, ...]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Stmt, ...]
+    packings: tuple[Packing, ...] = ()
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer called `name`."""
+        return next(b for b in self.buffers if b.name == name)

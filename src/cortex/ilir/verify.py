@@ -1,0 +1,264 @@
+"""The rules every ILIR program obeys, checked after every pass and step.
+
+    names     sizes, loop variables and lets are bound before use and hide nothing; loop variables are unique
+    arrays    every access names a declared array and has one index per dimension
+    types     operands agree; indices and bounds are i64, conditions bool, a stored value has the buffer's type
+    scopes    params, packed params and fields are only read; a register's shape is constant
+    loops     a vectorized loop has constant bounds and contains lets, stores and accumulations only
+    packings  every packed buffer has one, of exactly its shape, made of params
+
+A program that breaks one is a bug in Cortex: `InternalError`, with the program attached as a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from cortex.errors import InternalError
+from cortex.ilir.ir import (
+    Accumulate,
+    Barrier,
+    Buffer,
+    For,
+    Func,
+    If,
+    IndexFunction,
+    Let,
+    LoopKind,
+    Packing,
+    Scope,
+    Stmt,
+    Store,
+    Switch,
+)
+from cortex.ilir.show import show, show_expr, show_stmts
+from cortex.ir.scalar import (
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Cast,
+    DType,
+    Expr,
+    Float,
+    Fma,
+    Index,
+    Int,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
+
+READ_ONLY = frozenset({Scope.PARAM, Scope.PACKED, Scope.FIELD})
+
+Place: TypeAlias = "Stmt | str"  # what an expression is part of, for messages
+
+_NUMBERS: frozenset[DType] = frozenset({"i64", "f32"})
+_INTEGERS: frozenset[DType] = frozenset({"i64"})
+_FLOATS: frozenset[DType] = frozenset({"f32"})
+_BOOLS: frozenset[DType] = frozenset({"bool"})
+
+
+def verify(f: Func) -> None:
+    """Raise InternalError if `f` breaks a rule of the language."""
+    try:
+        checker = _Checker(f)
+        checker.declarations()
+        checker.block(f.body, dict.fromkeys(f.sizes, "i64"))
+    except InternalError as error:
+        error.add_note(show(f))
+        raise
+
+
+@dataclass
+class _Checker:
+    """What is declared in a function and which loop variables have been met so far."""
+
+    f: Func
+    loops: set[str] = field(default_factory=set)
+    buffers: dict[str, Buffer] = field(init=False)
+    functions: dict[str, IndexFunction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.buffers = {b.name: b for b in self.f.buffers}
+        self.functions = {i.name: i for i in self.f.index_functions}
+
+    def declarations(self) -> None:
+        names = [*self.f.sizes, *(i.name for i in self.f.index_functions), *(b.name for b in self.f.buffers)]
+        for name in _repeated(names):
+            raise InternalError(f"{name!r} is declared twice in {self.f.name!r}")
+        sizes: dict[str, DType] = dict.fromkeys(self.f.sizes, "i64")
+        for i in self.f.index_functions:
+            for e in (i.extent, *([] if i.less_than is None else [i.less_than])):
+                self.expect(e, _INTEGERS, sizes, f"declaration of {i.name!r}")
+        for b in self.f.buffers:
+            if b.align < 1:
+                raise InternalError(f"buffer {b.name!r} is aligned to {b.align} elements")
+            for e in b.shape:
+                self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")
+            if b.scope is Scope.REGISTER and not all(isinstance(e, Int) for e in b.shape):
+                raise InternalError(f"register buffer {b.name!r} has a shape that is not constant")
+        packed = {b.name for b in self.f.buffers if b.scope is Scope.PACKED}
+        for name in _repeated([p.buffer for p in self.f.packings]):
+            raise InternalError(f"{name!r} is packed twice")
+        for p in self.f.packings:
+            self.packing(p)
+        for name in sorted(packed - {p.buffer for p in self.f.packings}):
+            raise InternalError(f"packed buffer {name!r} has no packing")
+
+    def packing(self, p: Packing) -> None:
+        b = self.known_buffer(p.buffer)
+        if b.scope is not Scope.PACKED:
+            raise InternalError(f"packing fills {p.buffer!r}, which is a {b.scope.value} buffer")
+        shape = (*p.outer, -(-p.columns // p.width), p.depth, len(p.gates), p.width)
+        if b.shape != tuple(Int(n) for n in shape):
+            given = ", ".join(map(show_expr, b.shape))
+            raise InternalError(f"packed buffer {p.buffer!r} has shape ({given}), its packing has {shape}")
+        names: dict[str, DType] = dict.fromkeys([*(f"o{i}" for i in range(len(p.outer))), "j", "k"], "i64")
+        for gate in p.gates:
+            source = self.known_buffer(gate.param)
+            if source.scope is not Scope.PARAM or source.dtype != b.dtype:
+                raise InternalError(f"packing of {p.buffer!r} reads {gate.param!r}, which is no {b.dtype} param")
+            self.access(gate.param, gate.index, names, f"packing of {p.buffer!r}")
+
+    def block(self, body: tuple[Stmt, ...], names: Mapping[str, DType]) -> None:
+        """Statements of one list; a let is visible to those after it."""
+        scope = dict(names)
+        for s in body:
+            self.statement(s, scope)
+            if isinstance(s, Let):
+                scope[s.var.name] = s.var.dtype
+
+    def statement(self, s: Stmt, names: Mapping[str, DType]) -> None:
+        match s:
+            case For(var, lo, hi, body, kind):
+                if var in names or var in self.loops:
+                    raise InternalError(f"loop variable {var!r} is bound already, in `{_headline(s)}`")
+                self.loops.add(var)
+                self.expect(lo, _INTEGERS, names, s)
+                self.expect(hi, _INTEGERS, names, s)
+                if kind is LoopKind.VECTORIZED:
+                    self.vectorized(s)
+                self.block(body, {**names, var: "i64"})
+            case If(cond, then, orelse):
+                self.expect(cond, _BOOLS, names, s)
+                self.block(then, names)
+                self.block(orelse, names)
+            case Switch(value, cases):
+                self.expect(value, _INTEGERS, names, s)
+                for repeated in _repeated([c.value for c in cases]):
+                    raise InternalError(f"case {repeated} occurs twice, in `{_headline(s)}`")
+                for c in cases:
+                    self.block(c.body, names)
+            case Let(var, value):
+                if var.name in names:
+                    raise InternalError(f"let hides {var.name!r}, in `{_headline(s)}`")
+                self.expect(value, frozenset({var.dtype}), names, s)
+            case Store(buffer, index, value) | Accumulate(buffer, index, _, value):
+                b = self.access(buffer, index, names, s)
+                if b.scope in READ_ONLY:
+                    raise InternalError(f"{b.scope.value} buffer {buffer!r} is written, in `{_headline(s)}`")
+                self.expect(value, frozenset({b.dtype}), names, s)
+                if isinstance(s, Accumulate) and b.dtype not in _NUMBERS:
+                    raise InternalError(f"accumulation into {b.dtype} buffer {buffer!r}, in `{_headline(s)}`")
+            case Barrier():
+                pass
+            case _:
+                assert_never(s)
+
+    def vectorized(self, s: For) -> None:
+        if not (isinstance(s.lo, Int) and isinstance(s.hi, Int)):
+            raise InternalError(f"vectorized loop has bounds that are not constant, in `{_headline(s)}`")
+        for inner in s.body:
+            if not isinstance(inner, Let | Store | Accumulate):
+                raise InternalError(f"vectorized loop contains {type(inner).__name__}, in `{_headline(s)}`")
+
+    def known_buffer(self, name: str) -> Buffer:
+        if name not in self.buffers:
+            raise InternalError(f"no buffer is called {name!r}")
+        return self.buffers[name]
+
+    def access(self, buffer: str, index: tuple[Expr, ...], names: Mapping[str, DType], place: Place) -> Buffer:
+        b = self.known_buffer(buffer)
+        if len(index) != len(b.shape):
+            raise InternalError(
+                f"{buffer!r} has {len(b.shape)} dimensions and is accessed with {len(index)}, in `{_headline(place)}`"
+            )
+        for e in index:
+            self.expect(e, _INTEGERS, names, place)
+        return b
+
+    def expect(self, e: Expr, allowed: frozenset[DType], names: Mapping[str, DType], place: Place) -> DType:
+        """The type of `e`, which must be one of `allowed`."""
+        dtype = self.type_of(e, names, place)
+        if dtype not in allowed:
+            wanted = " or ".join(sorted(allowed))
+            raise InternalError(f"`{show_expr(e)}` is {dtype} where {wanted} is needed, in `{_headline(place)}`")
+        return dtype
+
+    def type_of(self, e: Expr, names: Mapping[str, DType], place: Place) -> DType:
+        match e:
+            case Int():
+                return "i64"
+            case Float():
+                return "f32"
+            case Var(name, dtype):
+                if names.get(name) != dtype:
+                    known = f"is {names[name]}" if name in names else "is not bound"
+                    raise InternalError(f"{name!r} is used as {dtype} but {known}, in `{_headline(place)}`")
+                return dtype
+            case Load(buffer, index, dtype):
+                if self.access(buffer, index, names, place).dtype != dtype:
+                    raise InternalError(f"{buffer!r} is not a buffer of {dtype}, in `{_headline(place)}`")
+                return dtype
+            case Index(fn, args):
+                if fn not in self.functions:
+                    raise InternalError(f"no index function is called {fn!r}, in `{_headline(place)}`")
+                if len(args) != 1:
+                    raise InternalError(
+                        f"index function {fn!r} takes one argument, not {len(args)}, in `{_headline(place)}`"
+                    )
+                return self.expect(args[0], _INTEGERS, names, place)
+            case Unary(fn, x):
+                return self.expect(x, _UNARY_OPERAND.get(fn, _FLOATS), names, place)
+            case Binary(fn, x, y):
+                dtype = self.expect(x, _BINARY_OPERAND.get(fn, _NUMBERS), names, place)
+                self.expect(y, frozenset({dtype}), names, place)
+                return "bool" if fn in COMPARISONS or fn in LOGICAL else dtype
+            case Fma(x, y, z):
+                for operand in (x, y, z):
+                    self.expect(operand, _FLOATS, names, place)
+                return "f32"
+            case Select(cond, x, y):
+                self.expect(cond, _BOOLS, names, place)
+                return self.expect(y, frozenset({self.type_of(x, names, place)}), names, place)
+            case Cast(x, dtype):
+                self.type_of(x, names, place)
+                return dtype
+            case _:
+                assert_never(e)
+
+
+_UNARY_OPERAND = {"neg": _NUMBERS, "abs": _NUMBERS, "not": _BOOLS}
+_BINARY_OPERAND = {
+    "div": _FLOATS, "copysign": _FLOATS, "ldexp": _FLOATS,
+    "floordiv": _INTEGERS, "mod": _INTEGERS,
+    "and": _BOOLS, "or": _BOOLS,
+}  # fmt: skip
+
+
+def _headline(place: Place) -> str:
+    return place if isinstance(place, str) else show_stmts((place,)).split("\n")[0]
+
+
+def _repeated(items: Iterable[object]) -> list[object]:
+    """The items that occur again, in order."""
+    seen: set[object] = set()
+    again = []
+    for item in items:
+        if item in seen:
+            again.append(item)
+        seen.add(item)
+    return again

@@ -1,0 +1,91 @@
+"""IR nodes and the one traversal of them.
+
+A node is a frozen, slotted dataclass. Its operands are nodes or tuples of nodes; everything else in a
+node is plain data. `repr(x)` is Python that rebuilds `x`; equality is structural and ignores `span`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def node(cls: type[T]) -> type[T]:
+    """Class decorator: make `cls` an immutable IR node."""
+    return dataclasses.dataclass(frozen=True, slots=True)(cls)
+
+
+class Node:
+    """Base of every IR node; it holds nothing and exists for `isinstance`."""
+
+    __slots__ = ()
+
+
+def span_field() -> Any:
+    """A source position that neither equality nor `repr` sees."""
+    return dataclasses.field(default=None, compare=False, repr=False)
+
+
+@cache
+def field_names(cls: type[Node]) -> tuple[str, ...]:
+    """Names of the dataclass fields of a node class, in order."""
+    return tuple(f.name for f in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+
+def operands(n: Node) -> Iterator[Node]:
+    """The direct operands of `n`, left to right."""
+    for name in field_names(type(n)):
+        value = getattr(n, name)
+        if isinstance(value, Node):
+            yield value
+        elif type(value) is tuple:
+            for item in value:
+                if isinstance(item, Node):
+                    yield item
+
+
+def walk(n: Node) -> Iterator[Node]:
+    """`n` and all nodes below it, parents before operands."""
+    stack = [n]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(list(operands(top))))
+
+
+def map_operands(n: T, f: Callable[[Any], Any]) -> T:
+    """`n` with every direct operand `x` replaced by `f(x)`.
+
+    In a tuple, `f` may return a tuple: its items take the place of `x` (so a statement can become
+    several, or none). `n` itself is returned when nothing changed.
+    """
+    changes: dict[str, Any] = {}
+    for name in field_names(type(n)):  # type: ignore[arg-type]
+        value = getattr(n, name)
+        if isinstance(value, Node):
+            new = f(value)
+            if new is not value:
+                changes[name] = new
+        elif type(value) is tuple and value:
+            items: list[Any] = []
+            changed = False
+            for item in value:
+                new = f(item) if isinstance(item, Node) else item
+                changed |= new is not item
+                if type(new) is tuple and isinstance(item, Node):
+                    items.extend(new)
+                else:
+                    items.append(new)
+            if changed:
+                changes[name] = tuple(items)
+    return dataclasses.replace(n, **changes) if changes else n  # type: ignore[type-var]
+
+
+def rewrite(n: Any, f: Callable[[Any], Any]) -> Any:
+    """Rebuild `n` bottom-up: operands first, then `f` on the rebuilt node. `f` returns its argument to keep it."""
+    return f(map_operands(n, lambda x: rewrite(x, f)))

@@ -1,0 +1,106 @@
+"""The linear form: the integer arrays that stand for a forest, and what is promised of them.
+
+This is the contract between the compiler, which reads these arrays through index functions, and the
+linearizer, which fills them. It is stated here and nowhere else.
+
+Nodes. Every node of a request gets an id 0..num_nodes-1. A child's id is greater than its parent's. The nodes
+of a *group* (one height, one kind) have consecutive ids. Height is 0 for a node without children and one more
+than the highest child otherwise. Ids fall with height: nodes of height 0 come last, so a leaf is told by one
+comparison, and a level is (start, length) with no list of nodes. A node reached twice by identity is one node.
+
+Groups are listed in the order they run: height ascending, kinds in the model's order within a height. So
+`group_start` falls, and group 0 ends at num_nodes.
+
+Within a group, nodes stand in the order of first visit of a preorder walk over the roots in order (for
+arrays: in the order of the user's indices). That makes numbering a function of the request alone.
+
+Arrays (int32 in memory; an index function of one argument each):
+
+    name             domain           facts
+    group_start      groups           in_nodes
+    group_len        groups           >= 1
+    group_kind       groups           < num_kinds
+    kind_start       kinds + 1        increasing; kind_node[kind_start[k] : kind_start[k+1]] are the nodes of kind k
+    kind_node        nodes            in_nodes; a permutation, ids falling within a kind
+    child_SLOT       nodes            id of the child in attribute SLOT, or -1 where there is none; below
+    LIST_ptr         nodes + 1        increasing; node n's edges are LIST_ptr[n] .. LIST_ptr[n+1]-1, in child order
+    LIST_child       edges of LIST    in_nodes; the child at the lower end of an edge; greater than LIST_parent
+    LIST_parent      edges of LIST    in_nodes; increasing; the node at the upper end
+    field_NAME       nodes            an integer field; 0 <= value < limit where a table is indexed; 0 for nodes
+                                      whose kind does not read it
+    root             roots            in_nodes; the node of each structure of the request, in order
+    order            user nodes       in_nodes; user's i-th node (first visit in preorder, or index) -> id
+
+Edges of the nodes of a group are therefore consecutive too: LIST_ptr[start] .. LIST_ptr[start + len].
+
+Float fields are buffers field_NAME of shape (num_nodes, *shape), with rows padded like every other buffer.
+
+Sizes: num_nodes, num_groups, num_roots, max_group (nodes of the largest group), and for each list relation
+num_LIST_edges and max_LIST_edges (edges of the largest group).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cortex.ilir.ir import IndexFunction
+from cortex.ir.scalar import Binary, Expr, Int, Var
+from cortex.ra.ir import Model
+
+NUM_NODES = Var("num_nodes")
+NUM_GROUPS = Var("num_groups")
+NUM_ROOTS = Var("num_roots")
+MAX_GROUP = Var("max_group")
+
+
+def num_edges(relation: str) -> Var:
+    """The number of edges of a list relation, as a size of the program."""
+    return Var(f"num_{relation}_edges")
+
+
+def max_edges(relation: str) -> Var:
+    """The number of edges of a list relation in the group that has most of them."""
+    return Var(f"max_{relation}_edges")
+
+
+def sizes(m: Model) -> tuple[str, ...]:
+    """Names of the integer inputs of a program over the linear form, in order."""
+    per_list = tuple(v.name for r in m.lists for v in (num_edges(r), max_edges(r)))
+    return (NUM_NODES.name, NUM_GROUPS.name, NUM_ROOTS.name, MAX_GROUP.name, *per_list)
+
+
+def index_functions(m: Model) -> tuple[IndexFunction, ...]:
+    """The index functions of a model's linear form with their declared facts, in order."""
+    one_more: Expr = Binary("add", NUM_NODES, Int(1))
+    kinds = Int(len(m.kinds))
+    functions = [
+        IndexFunction("group_start", NUM_GROUPS, ("in_nodes", "non_negative"), NUM_NODES),
+        IndexFunction("group_len", NUM_GROUPS, ("non_negative",), Binary("add", MAX_GROUP, Int(1))),
+        IndexFunction("group_kind", NUM_GROUPS, ("non_negative",), kinds),
+        IndexFunction("kind_start", Int(len(m.kinds) + 1), ("increasing", "non_negative"), one_more),
+        IndexFunction("kind_node", NUM_NODES, ("in_nodes", "non_negative", "injective"), NUM_NODES),
+    ]
+    functions += [IndexFunction(f"child_{s}", NUM_NODES, ("below", "outside_group"), NUM_NODES) for s in m.slots]
+    for r in m.lists:
+        edges = num_edges(r)
+        functions += [
+            IndexFunction(f"{r}_ptr", one_more, ("increasing", "non_negative"), Binary("add", edges, Int(1))),
+            IndexFunction(f"{r}_child", edges, ("in_nodes", "non_negative", "outside_group"), NUM_NODES),
+            IndexFunction(f"{r}_parent", edges, ("in_nodes", "increasing", "non_negative"), NUM_NODES),
+        ]
+    functions += [
+        IndexFunction(f"field_{f.name}", NUM_NODES, ("non_negative",) if f.limit else (), Int(f.limit) if f.limit else None)
+        for f in m.fields
+        if f.type.dtype == "i64"
+    ]
+    return tuple(functions)
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """A linearized request as NumPy arrays, for the interpreters, reports and tests."""
+
+    sizes: dict[str, int]
+    arrays: dict[str, Any]
+    fields: dict[str, Any]

@@ -1,0 +1,67 @@
+"""Places: the rows a loop nest runs over, and how a row names its node.
+
+    NodesOfKind    all nodes of a kind, whatever their height; for work that reads no child states
+    NodesOfGroup   the nodes of one group
+    EdgesOfGroup   the edges of one list relation that start at the nodes of one group
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cortex.ir.scalar import Binary, Expr, Index, Int, Var
+
+GROUP = Var("g")
+
+
+def group_end() -> Expr:
+    """One past the last node of the current group."""
+    return Binary("add", Index("group_start", (GROUP,)), Index("group_len", (GROUP,)))
+
+
+@dataclass(frozen=True)
+class NodesOfKind:
+    """Rows i in kind_start(kind)..kind_start(kind + 1); row i is the node kind_node(i)."""
+
+    kind: int
+    letter = "i"
+    relation = None
+
+    def bounds(self) -> tuple[Expr, Expr]:
+        return Index("kind_start", (Int(self.kind),)), Index("kind_start", (Int(self.kind + 1),))
+
+    def node(self, row: Expr) -> Expr:
+        return Index("kind_node", (row,))
+
+
+@dataclass(frozen=True)
+class NodesOfGroup:
+    """Rows n in group_start(g)..group_start(g) + group_len(g); row n is the node n."""
+
+    letter = "n"
+    relation = None
+
+    def bounds(self) -> tuple[Expr, Expr]:
+        return Index("group_start", (GROUP,)), group_end()
+
+    def node(self, row: Expr) -> Expr:
+        return row
+
+
+@dataclass(frozen=True)
+class EdgesOfGroup:
+    """Rows e in the edges of the group's nodes; row e belongs to the node relation_parent(e)."""
+
+    relation: str
+    letter = "e"
+
+    def bounds(self) -> tuple[Expr, Expr]:
+        ptr = f"{self.relation}_ptr"
+        return Index(ptr, (Index("group_start", (GROUP,)),)), Index(ptr, (group_end(),))
+
+    def node(self, row: Expr) -> Expr:
+        return Index(f"{self.relation}_parent", (row,))
+
+
+Place: TypeAlias = NodesOfKind | NodesOfGroup | EdgesOfGroup

@@ -1,0 +1,31 @@
+"""Settings from outside the program; the only reader of environment variables."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the environment decides.
+
+    `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `data` is
+    the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data); `verify` turns
+    on the checks of every intermediate program (CORTEX_VERIFY=1; on in tests).
+    """
+
+    cache: Path
+    data: Path
+    verify: bool
+
+    @staticmethod
+    def from_environment() -> Options:
+        """The options this process runs with."""
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        return Options(
+            cache=Path(os.environ.get("CORTEX_CACHE") or Path(home) / "cortex"),
+            data=Path(os.environ.get("CORTEX_DATA") or Path("..") / "shared" / "data"),
+            verify=os.environ.get("CORTEX_VERIFY", "0") not in ("", "0"),
+        )

@@ -1,0 +1,1 @@
+"""RA, the recursive IR: grammar, types, text, checks, meaning and simplification."""

@@ -1,0 +1,344 @@
+"""RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
+child states to states.
+
+    Model  = name, params, fields, slots, lists, states, kinds
+    Kind   = name, guard, lets, results
+    Let    = name, op, type, over
+    Op     = Param | Field | State | Arity | Fill                              leaves
+           | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
+           | Contract | Reduce | OverChildren                                  sums and other reductions
+           | Concat | Slice | Reshape | Transpose | Broadcast | Lookup         data movement
+    Hop    = Slot | Item | Each                                                one step down the structure
+    Test   = IsLeaf | IsNone | Length | Equals | Value                         what a guard asks
+
+The graph of a kind is a list of lets in an order in which every operand precedes its use; operands are names.
+A let is *per node* (`over` is None) or *per edge* of one list relation (`over` names it): then it has one
+value for each child in that list, and `Each` stands for that child. A per-edge let may read per-node lets;
+only `OverChildren` turns per-edge values into a per-node one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from cortex.ir.node import Node, node, span_field
+from cortex.ir.source import Span
+
+DType = Literal["f32", "i64", "bool"]
+
+
+@node
+class TensorType(Node):
+    """Shape and element type. Shapes are constants: only the structure is dynamic."""
+
+    shape: tuple[int, ...]
+    dtype: DType = "f32"
+
+
+@node
+class Slot(Node):
+    """The child in the attribute `name` (`node.left`)."""
+
+    name: str
+
+
+@node
+class Item(Node):
+    """Child `index` of the list relation `name` (`node.children[2]`); the kind's guard makes it exist."""
+
+    name: str
+    index: int
+
+
+@node
+class Each(Node):
+    """Each child of the list relation `name` in turn; the let that uses it is per edge of that relation."""
+
+    name: str
+
+
+Hop: TypeAlias = "Slot | Item | Each"
+
+
+@node
+class Param(Node):
+    """A parameter tensor."""
+
+    name: str
+
+
+@node
+class Field(Node):
+    """Field `name` of the node reached by `path` from this one (the node itself for an empty path)."""
+
+    name: str
+    path: tuple[Hop, ...] = ()
+
+
+@node
+class State(Node):
+    """State `name` of the node reached by `path`, which is not empty."""
+
+    name: str
+    path: tuple[Hop, ...]
+
+
+@node
+class Arity(Node):
+    """The number of children in the list relation `name`, as an f32 scalar."""
+
+    name: str
+
+
+@node
+class Fill(Node):
+    """A constant tensor: `value` everywhere."""
+
+    value: float
+    shape: tuple[int, ...]
+
+
+@node
+class Unary(Node):
+    """A pointwise function of one operand."""
+
+    fn: Literal["neg", "abs", "exp", "log", "sqrt", "tanh", "sigmoid"]
+    x: str
+
+
+@node
+class Binary(Node):
+    """A pointwise function of two operands, broadcast as in NumPy. Comparisons give bool."""
+
+    fn: Literal["add", "sub", "mul", "div", "min", "max", "lt", "le", "gt", "ge", "eq", "ne", "and", "or"]
+    x: str
+    y: str
+
+
+@node
+class Where(Node):
+    """`x` where `cond` (bool), else `y`; all three broadcast."""
+
+    cond: str
+    x: str
+    y: str
+
+
+@node
+class Cast(Node):
+    """`x` as another element type."""
+
+    x: str
+    dtype: DType
+
+
+@node
+class Contract(Node):
+    """Sum of products of two operands in einsum notation: "jk,k->j". No letter repeats within one term.
+
+    Every letter of the output appears in an operand. Letters missing from the output are summed over.
+    """
+
+    spec: str
+    x: str
+    y: str
+
+
+@node
+class Reduce(Node):
+    """Reduce `x` over `axes` (non-negative, increasing; the axes are removed)."""
+
+    fn: Literal["add", "max", "min"]
+    x: str
+    axes: tuple[int, ...]
+
+
+@node
+class OverChildren(Node):
+    """Reduce the per-edge value `x` over the children in the list relation `name`, in order; 0 over none."""
+
+    fn: Literal["add", "max", "min"]
+    x: str
+    name: str
+
+
+@node
+class Concat(Node):
+    """Operands one after the other along `axis`."""
+
+    xs: tuple[str, ...]
+    axis: int
+
+
+@node
+class Slice(Node):
+    """x[start_0 : stop_0 : step_0, ...], one (start, stop, step) per axis, 0 <= start <= stop, step >= 1."""
+
+    x: str
+    ranges: tuple[tuple[int, int, int], ...]
+
+
+@node
+class Reshape(Node):
+    """The elements of `x`, row-major, in another shape."""
+
+    x: str
+    shape: tuple[int, ...]
+
+
+@node
+class Transpose(Node):
+    """Axis i of the result is axis perm[i] of `x`."""
+
+    x: str
+    perm: tuple[int, ...]
+
+
+@node
+class Broadcast(Node):
+    """`x` repeated to `shape` by NumPy's rules."""
+
+    x: str
+    shape: tuple[int, ...]
+
+
+@node
+class Lookup(Node):
+    """Row `index` (an i64 scalar) of `table`, along its first axis. The linearizer checks the range."""
+
+    table: str
+    index: str
+
+
+Op: TypeAlias = (
+    "Param | Field | State | Arity | Fill | Unary | Binary | Where | Cast | Contract | Reduce | OverChildren"
+    " | Concat | Slice | Reshape | Transpose | Broadcast | Lookup"
+)
+
+
+@node
+class Let(Node):
+    """Name the value of `op`."""
+
+    name: str
+    op: Op
+    type: TensorType
+    over: str | None = None
+    span: Span | None = span_field()
+
+
+@node
+class IsLeaf(Node):
+    """Has the node no child in any relation of the model?"""
+
+    path: tuple[Hop, ...] = ()
+
+
+@node
+class IsNone(Node):
+    """Is the attribute `name` None, or absent?"""
+
+    name: str
+    path: tuple[Hop, ...] = ()
+
+
+@node
+class Length(Node):
+    """How many children has the list relation `name`? (an int)"""
+
+    name: str
+    path: tuple[Hop, ...] = ()
+
+
+@node
+class Equals(Node):
+    """Does the attribute `name` equal `value`? (a str, int, float, bool or None)"""
+
+    name: str
+    value: str | int | float | bool | None
+    path: tuple[Hop, ...] = ()
+
+
+@node
+class Value(Node):
+    """The value of the attribute `name`, a str, int, float or bool."""
+
+    name: str
+    path: tuple[Hop, ...] = ()
+
+
+Test: TypeAlias = "IsLeaf | IsNone | Length | Equals | Value"
+
+
+@node
+class Fact(Node):
+    """`test` answers `answer`."""
+
+    test: Test
+    answer: bool | int | float | str | None
+
+
+@node
+class Kind(Node):
+    """The nodes whose facts agree with `guard`, and how their states are computed.
+
+    The guard lists the questions in the order in which the model's control flow asked them; the guards of all
+    kinds of a model form a decision tree, so at most one kind fits a node. `results[i]` names the let that is
+    state i.
+    """
+
+    name: str
+    guard: tuple[Fact, ...]
+    lets: tuple[Let, ...]
+    results: tuple[str, ...]
+
+
+@node
+class ParamDecl(Node):
+    """A parameter of the model, given by the user or derived."""
+
+    name: str
+    type: TensorType
+
+
+@node
+class FieldDecl(Node):
+    """A field read from nodes: an i64 scalar or an f32 tensor.
+
+    `limit` bounds an i64 field that indexes tables: 0 <= value < limit.
+    """
+
+    name: str
+    type: TensorType
+    limit: int | None = None
+
+
+@node
+class StateDecl(Node):
+    """A state every node has."""
+
+    name: str
+    type: TensorType
+
+
+@node
+class Derived(Node):
+    """A parameter computed at load time from other parameters: lets over `Param`s only."""
+
+    name: str
+    lets: tuple[Let, ...]
+    result: str
+
+
+@node
+class Model(Node):
+    """A recursive model: what it reads from nodes, which relations lead to children, one body per kind."""
+
+    name: str
+    params: tuple[ParamDecl, ...]
+    fields: tuple[FieldDecl, ...]
+    slots: tuple[str, ...]
+    lists: tuple[str, ...]
+    states: tuple[StateDecl, ...]
+    kinds: tuple[Kind, ...]
+    derived: tuple[Derived, ...] = ()

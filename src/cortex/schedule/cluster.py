@@ -1,0 +1,90 @@
+"""Which nests to fuse: clusters of nests that share loops, with every use pointwise inside a cluster.
+
+Nests are taken in order. A nest may join a cluster when the two have the same rows and columns and everything
+the nest uses is computed in an earlier cluster, or in the same one at the same element. A new cluster is put at
+the earliest place its operands allow, so that later nests can still join clusters behind it: the sum of the
+children's forget terms lands before the product whose epilogue adds it.
+"""
+
+from __future__ import annotations
+
+from cortex.ilir.ir import For, Func
+from cortex.ir.scalar import Var
+from cortex.ir.simplify import substitute
+from cortex.schedule.dependence import Dependences
+from cortex.schedule.locate import Block
+from cortex.schedule.nest import Nest, nest_of
+
+Cluster = list[Nest]
+
+
+def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
+    """The nests of a statement list, grouped; at most `most_sums` accumulators in a cluster with products."""
+    known = Dependences.of(f)
+    clusters: list[Cluster] = []
+    for s in block:
+        if not isinstance(s, For):
+            continue
+        nest = nest_of(f, s)
+        first, after = _earliest(known, clusters, nest)
+        home = next((c for c in clusters[first:] if _joins(c, nest, most_sums)), None)
+        if home is None:
+            clusters.insert(after, [nest])
+        else:
+            home.append(nest)
+    _sink_pointwise(known, clusters)
+    return clusters
+
+
+def _earliest(known: Dependences, clusters: list[Cluster], nest: Nest) -> tuple[int, int]:
+    """The first cluster `nest` may join, and the first position at which it may stand alone."""
+    first = after = 0
+    for number, cluster in enumerate(clusters):
+        against = [other for other in cluster if not known.commute(other.rows, nest.rows)]
+        if against:
+            together = cluster[0].space == nest.space and all(_pointwise(known, o, nest) for o in against)
+            first, after = number if together else number + 1, number + 1
+    return first, after
+
+
+def _pointwise(known: Dependences, a: Nest, b: Nest) -> bool:
+    """Do `a` and `b`, run in the same loops, meet only at the same element?"""
+    names = {y.var: Var(x.var) for x, y in zip((a.rows, *a.columns), (b.rows, *b.columns), strict=True)}
+    body = substitute(b.body, names)
+    around = (a.rows, *a.columns)
+    return all(
+        all(known.aligned(x, y, loop.var) for loop in around) for x, y in known.conflicts(a.body, body, around)
+    )
+
+
+def _joins(cluster: Cluster, nest: Nest, most_sums: int) -> bool:
+    """May `nest` share the loops of `cluster`, as far as their kinds go?"""
+    kinds = {n.kind for n in cluster} - {"pointwise"}
+    if cluster[0].space != nest.space or "dot" in kinds or nest.kind == "dot":
+        return False
+    if nest.kind == "pointwise":
+        return True
+    sums = frozenset[str]().union(*(n.targets for n in cluster)) | nest.targets
+    return kinds == {nest.kind} and len(sums) <= most_sums
+
+
+def _sink_pointwise(known: Dependences, clusters: list[Cluster]) -> None:
+    """Move pointwise nests from a cluster of their own to the one cluster that uses them.
+
+    before:  [a = x * y] ... [t = U @ s; c = t + a]
+    after:   [t = U @ s; a = x * y; c = t + a]
+    """
+    for number in range(len(clusters) - 1, -1, -1):
+        cluster = clusters[number]
+        if any(n.kind != "pointwise" for n in cluster):
+            continue
+        for nest in reversed(list(cluster)):
+            stays = any(not known.commute(nest.rows, n.rows) for n in cluster[cluster.index(nest) + 1 :])
+            later = [c for c in clusters[number + 1 :] if any(not known.commute(nest.rows, n.rows) for n in c)]
+            if stays or len(later) != 1 or later[0][0].space != nest.space or later[0][0].kind == "dot":
+                continue
+            users = [n for n in later[0] if not known.commute(nest.rows, n.rows)]
+            if all(_pointwise(known, nest, n) for n in users):
+                cluster.remove(nest)
+                later[0].insert(later[0].index(users[0]), nest)
+    clusters[:] = [c for c in clusters if c]

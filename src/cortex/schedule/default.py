@@ -1,0 +1,143 @@
+"""The default schedule: fuse what can be fused, pack the weights, form register tiles, vectorize the rest.
+
+It is a sequence of steps like any other and knows nothing of particular models: it looks at loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cortex.ilir.ir import Accumulate, For, Func, If, Scope
+from cortex.ir.node import walk
+from cortex.ir.scalar import Load
+from cortex.ir.simplify import free_vars
+from cortex.ir.step import Step
+from cortex.schedule.cluster import Cluster, clusters_of
+from cortex.schedule.dense import Dense
+from cortex.schedule.fuse import Fuse
+from cortex.schedule.locate import Block, constant_extent, uses
+from cortex.schedule.pack import Pack
+from cortex.schedule.tile import Tile
+from cortex.schedule.vector_reduce import VectorReduce
+from cortex.schedule.vectorize import Vectorize
+
+
+@dataclass(frozen=True)
+class Registers:
+    """The vector registers of the machine: how many there are and how many f32 one holds."""
+
+    count: int
+    lanes: int
+
+    def most_sums(self) -> int:
+        """Accumulators a cluster may have before tiles get too low to hide the latency of an addition."""
+        return max(1, (self.count - 2) // 5)
+
+    def tile(self, sums: int, weights: int, columns: int) -> tuple[int, int]:
+        """(height, vectors) of the tile for `sums` accumulators fed by `weights` vectors of weights per column block.
+
+        rows * sums * vectors accumulators, the weights and one broadcast operand fit the registers.
+        """
+        wide = 4 if self.count >= 32 else 2
+        vectors = max(1, min(wide // max(sums, weights), -(-columns // self.lanes)))
+        height = (self.count - 1 - weights * vectors) // (sums * vectors)
+        return max(1, min(height, 9)), vectors
+
+    def unroll(self, accumulators: int) -> int:
+        """Iterations of a reduction to run at a time: fewer as the tile fills the registers, lest it spill."""
+        return 8 if accumulators * 5 <= self.count * 2 else 4 if accumulators * 5 <= self.count * 3 else 1
+
+
+def default_schedule(f: Func, registers: Registers) -> tuple[Step[Func], ...]:
+    """The steps that make a lowered function fast."""
+    steps: list[Step[Func]] = []
+    for block in _nest_lists(f):
+        for cluster in clusters_of(f, block, registers.most_sums()):
+            steps += _cluster_steps(f, cluster, registers)
+    temporaries = _group_temporaries(f)
+    return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
+
+
+def _nest_lists(f: Func) -> list[Block]:
+    """The statement lists that hold nests: before the recursion, and one per kind inside it."""
+    lists = [tuple(s for s in f.body if not _is_group_loop(s))]
+    for s in f.body:
+        if isinstance(s, For) and _is_group_loop(s):
+            lists += [arm.then for arm in s.body if isinstance(arm, If)]
+    return lists
+
+
+def _is_group_loop(s: object) -> bool:
+    return isinstance(s, For) and s.var == "g"
+
+
+def _group_temporaries(f: Func) -> tuple[str, ...]:
+    """Scratch buffers used only inside the loop over groups."""
+    outside = [s for s in f.body if not _is_group_loop(s)]
+    inside = [s for s in f.body if _is_group_loop(s)]
+    return tuple(
+        b.name
+        for b in f.buffers
+        if b.scope is Scope.SCRATCH and any(uses(s, b.name) for s in inside) and not any(uses(s, b.name) for s in outside)
+    )
+
+
+def _cluster_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Func]]:
+    first = cluster[0]
+    steps: list[Step[Func]] = []
+    if len(cluster) > 1:
+        steps.append(Fuse(tuple(n.name for n in cluster), 1 + len(first.columns)))
+    kinds = {n.kind for n in cluster} - {"pointwise"}
+    if kinds == {"dot"}:
+        return steps + _dot_steps(cluster, registers)
+    if not first.columns:
+        return steps
+    column = first.columns[-1].var
+    if not kinds:
+        return [*steps, Vectorize(column, registers.lanes)]
+    return steps + _tile_steps(f, cluster, registers)
+
+
+def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
+    steps: list[Step[Func]] = []
+    for nest in cluster:
+        for s in nest.body:
+            last = s
+            while isinstance(last, For) and isinstance(last.body[0], For):
+                last = last.body[0]
+            if isinstance(last, For) and (constant_extent(last) or 0) >= registers.lanes:
+                steps.append(VectorReduce(last.var, registers.lanes))
+    return steps
+
+
+def _tile_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Func]]:
+    first = cluster[0]
+    column = first.columns[-1]
+    extent = constant_extent(column) or 1
+    params = {b.name for b in f.buffers if b.scope is Scope.PARAM}
+    weights: set[Load] = set()
+    vector_reads: set[str] = set()  # loops that the operands read by vectors depend on
+    for nest in cluster:
+        mine = nest.columns[-1].var
+        rename = dict(zip((nest.rows.var, *(c.var for c in nest.columns)), (first.rows.var, *(c.var for c in first.columns)), strict=True))
+        for s in nest.body:
+            if not isinstance(s, For):
+                continue
+            for n in walk(s):
+                if isinstance(n, Accumulate):
+                    for load in walk(n.value):
+                        if isinstance(load, Load) and mine in free_vars(load.index):
+                            vector_reads |= {rename.get(v, v) for v in free_vars(load.index)}
+                            if load.buffer in params:
+                                weights.add(load)
+    sums = len(frozenset[str]().union(*(n.targets for n in cluster)))
+    candidates = [loop.var for loop in (first.rows, *first.columns[:-1]) if loop.var not in vector_reads]
+    per_edge = any(n.kind == "children" for n in cluster)
+    rows = candidates[0] if candidates and not per_edge else None
+    height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), extent)
+    if rows is None:
+        height = 1
+    width = vectors * registers.lanes
+    steps: list[Step[Func]] = [Pack(column.var, width)] if weights else []
+    unroll = tuple(registers.unroll(r * sums * vectors) for r in range(1, height + 1))
+    return [*steps, Tile(first.rows.var, column.var, rows, height, vectors, registers.lanes, unroll)]

@@ -1,0 +1,60 @@
+"""Dense: index a temporary by its place in the group instead of by node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cortex.ilir.ir import Accumulate, For, Func, Stmt, Store
+from cortex.ir.node import Node, rewrite
+from cortex.ir.scalar import Expr, Index, Load, Var
+from cortex.ir.simplify import sub
+from cortex.ir.step import Step, step
+from cortex.lower.linear_form import MAX_GROUP, NUM_NODES, max_edges
+from cortex.schedule.locate import find_loop, refuse, replace_loop, uses
+
+
+@step
+class Dense(Step[Func]):
+    """Store temporaries densely: rows of the group at hand, one after the other, reused by the next group.
+
+    before:  for g: for n in group_start(g)..: t[n, j] = ...              t has num_nodes rows
+    after:   for g: for n in group_start(g)..: t[n - group_start(g), j] = ...     t has max_group rows
+    legal:   the buffers are scratch and used only inside the loop over groups (each group writes what it reads).
+    """
+
+    buffers: tuple[str, ...]
+    groups: str = "g"
+
+    def apply(self, f: Func) -> Func:
+        """`f` with smaller temporaries."""
+        loop = find_loop(f, self.groups, self)
+        rest = [s for s in f.body if s is not loop]
+        for name in self.buffers:
+            if f.buffer(name).scope != "scratch":
+                refuse(self, f"{name!r} is not a temporary.", f, self.groups)
+            if any(uses(s, name) for s in rest):
+                refuse(self, f"{name!r} is used outside the loop over groups.", f, self.groups)
+        start: dict[str, Expr] = {}
+        shapes: dict[str, tuple[Expr, ...]] = {}
+        for name in self.buffers:
+            rows, *columns = f.buffer(name).shape
+            first = Index("group_start", (Var(self.groups),))
+            if rows == NUM_NODES:
+                start[name], shapes[name] = first, (MAX_GROUP, *columns)
+            elif isinstance(rows, Var) and rows.name.startswith("num_") and rows.name.endswith("_edges"):
+                relation = rows.name.removeprefix("num_").removesuffix("_edges")
+                start[name], shapes[name] = Index(f"{relation}_ptr", (first,)), (max_edges(relation), *columns)
+            else:
+                refuse(self, f"{name!r} has no row per node or edge.", f, self.groups)
+
+        def shift(n: Node) -> Node:
+            match n:
+                case Load() | Store() | Accumulate() if n.buffer in start:
+                    return replace(n, index=(sub(n.index[0], start[n.buffer]), *n.index[1:]))
+                case _:
+                    return n
+
+        new: Stmt = rewrite(loop, shift)
+        assert isinstance(new, For)
+        buffers = tuple(replace(b, shape=shapes[b.name]) if b.name in shapes else b for b in f.buffers)
+        return replace(replace_loop(f, self.groups, (new,)), buffers=buffers)

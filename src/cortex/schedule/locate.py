@@ -1,0 +1,139 @@
+"""Finding and replacing loops by name, and refusing with the place marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NoReturn
+
+from cortex.errors import ScheduleError
+from cortex.ilir.ir import Buffer, Case, For, Func, If, Let, Stmt, Switch
+from cortex.ilir.show import show_stmts
+from cortex.ir.node import Node, walk
+from cortex.ir.scalar import Expr, Int
+
+Block = tuple[Stmt, ...]
+
+
+def blocks(body: Block) -> Iterator[Block]:
+    """All statement lists, outer before inner."""
+    yield body
+    for s in body:
+        match s:
+            case For(body=inner):
+                yield from blocks(inner)
+            case If(then=then, orelse=orelse):
+                yield from blocks(then)
+                yield from blocks(orelse)
+            case Switch(cases=cases):
+                for case in cases:
+                    yield from blocks(case.body)
+            case _:
+                pass
+
+
+def edit_block(body: Block, holds: Callable[[Stmt], bool], edit: Callable[[Block], Block]) -> Block:
+    """`body` with the outermost statement list that has a statement satisfying `holds` replaced by `edit` of it."""
+    if any(holds(s) for s in body):
+        return edit(body)
+
+    def visit(s: Stmt) -> Stmt:
+        match s:
+            case For(body=inner):
+                new = edit_block(inner, holds, edit)
+                return s if new is inner else replace(s, body=new)
+            case If(then=then, orelse=orelse):
+                new_then, new_else = edit_block(then, holds, edit), edit_block(orelse, holds, edit)
+                return s if new_then is then and new_else is orelse else replace(s, then=new_then, orelse=new_else)
+            case Switch(cases=cases):
+                new_cases = tuple(Case(c.value, edit_block(c.body, holds, edit)) for c in cases)
+                return s if new_cases == cases else replace(s, cases=new_cases)
+            case _:
+                return s
+
+    new = tuple(visit(s) for s in body)
+    return body if all(a is b for a, b in zip(new, body, strict=True)) else new
+
+
+def is_loop(name: str) -> Callable[[Stmt], bool]:
+    """Does a statement run the loop `name`?"""
+    return lambda s: isinstance(s, For) and s.var == name
+
+
+def find_loop(f: Func, name: str, asked: object) -> For:
+    """The loop called `name`; a ScheduleError naming the step `asked` when there is none."""
+    for block in blocks(f.body):
+        for s in block:
+            if isinstance(s, For) and s.var == name:
+                return s
+    raise ScheduleError(f"{asked}: {f.name} has no loop {name!r}. Its loops: {', '.join(loop_names(f))}.")
+
+
+def loop_names(f: Func) -> list[str]:
+    """Names of all loops, in order."""
+    return [s.var for block in blocks(f.body) for s in block if isinstance(s, For)]
+
+
+def replace_loop(f: Func, name: str, new: Block) -> Func:
+    """`f` with the loop `name` replaced by statements."""
+
+    def edit(block: Block) -> Block:
+        at = next(i for i, s in enumerate(block) if is_loop(name)(s))
+        return (*block[:at], *new, *block[at + 1 :])
+
+    return replace(f, body=edit_block(f.body, is_loop(name), edit))
+
+
+def refuse(asked: object, reason: str, f: Func, loop: str) -> NoReturn:
+    """Raise the refusal of a step, showing the loop it is about."""
+    raise ScheduleError(f"{asked}: {reason}\n\n  in {f.name}:\n{show_stmts(f.body, marked=loop)}")
+
+
+def perfect_chain(loop: For, last: str) -> tuple[For, ...] | None:
+    """The loops from `loop` down to the one called `last`, if each holds only the next."""
+    chain = [loop]
+    while chain[-1].var != last:
+        body = chain[-1].body
+        if len(body) != 1 or not isinstance(body[0], For):
+            return None
+        chain.append(body[0])
+    return tuple(chain)
+
+
+def constant_extent(loop: For) -> int | None:
+    """The number of iterations of a loop from 0 to a constant."""
+    return loop.hi.value if loop.lo == Int(0) and isinstance(loop.hi, Int) else None
+
+
+class Names:
+    """Fresh names for loops, lets and buffers: `base`, then `base_1`, `base_2`, ..."""
+
+    def __init__(self, f: Func) -> None:
+        self.used = {b.name for b in f.buffers} | set(f.sizes)
+        for block in blocks(f.body):
+            self.used |= {s.var if isinstance(s, For) else s.var.name for s in block if isinstance(s, For | Let)}
+
+    def fresh(self, base: str) -> str:
+        """A name nobody has."""
+        name, number = base, 0
+        while name in self.used:
+            number += 1
+            name = f"{base}_{number}"
+        self.used.add(name)
+        return name
+
+
+def row_stride(b: Buffer, axis: int) -> int | None:
+    """Distance in elements between neighbours along `axis`; None when a later extent is not constant."""
+    stride = 1
+    for later in range(len(b.shape) - 1, axis, -1):
+        extent = b.shape[later]
+        if not isinstance(extent, Int):
+            return None
+        stride *= -(-extent.value // b.align) * b.align if later == len(b.shape) - 1 else extent.value
+    return stride
+
+
+def uses(tree: Node | Expr, buffer: str) -> bool:
+    """Does a statement or expression mention a buffer?"""
+    return any(getattr(n, "buffer", None) == buffer for n in walk(tree))

@@ -1,0 +1,241 @@
+"""Tile: form the register tile of a fused nest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cortex.ilir.ir import Buffer, Case, For, Func, Let, LoopKind, Scope, Stmt, Store, Switch
+from cortex.ir.node import rewrite
+from cortex.ir.scalar import Expr, Int, Load, Var
+from cortex.ir.simplify import add, ceildiv, floordiv, mul, simplify, sub, substitute
+from cortex.ir.step import Step, step
+from cortex.schedule.dependence import Dependences
+from cortex.schedule.locate import Block, Names, constant_extent, find_loop, perfect_chain, refuse, replace_loop
+from cortex.schedule.padding import padding_is_harmless
+from cortex.schedule.sums import Sums, redirect, split_sums
+
+
+@step
+class Tile(Step[Func]):
+    """Compute `height` rows by `vectors` x `lanes` columns at a time, with the sums in registers.
+
+    before:  for n: for j: { t[n, j] = 0; for k: t[n, j] += x[n, k] * w[j, k]; h[n, j] = f(t[n, j]) }
+    after:   for j_o: for each tile of rows:
+               switch rows in the tile: case r:                  (exact for every r up to `height`)
+                 acc[0..r, 0..vectors, lanes] = 0
+                 for k: acc[...] += x[n, k] * w[j, k]            (`unroll`(r) values of k at a time)
+                 tile[0..r, ...] = acc
+               for each row: h[n, j] = f(tile[...])
+    legal:   the loops from `nest` to `columns` are perfectly nested; sums read nothing the nest writes; the rest
+             reads a sum only at the element just computed. Columns have a constant extent. With rows=None one
+             row is computed at a time and the sums stay in registers throughout.
+
+    Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the
+    last vector runs over row padding where that is harmless and is shorter where it is not.
+    """
+
+    nest: str
+    columns: str
+    rows: str | None
+    height: int
+    vectors: int
+    lanes: int
+    unroll: tuple[int, ...]
+
+    def apply(self, f: Func) -> Func:
+        """`f` with the nest tiled."""
+        outer = find_loop(f, self.nest, self)
+        chain = perfect_chain(outer, self.columns)
+        if chain is None:
+            refuse(self, f"the loops from {self.nest!r} to {self.columns!r} are not perfectly nested.", f, self.nest)
+        extent = constant_extent(chain[-1])
+        if extent is None:
+            refuse(self, f"the extent of {self.columns!r} is not constant.", f, self.columns)
+        rows = next((loop for loop in chain[:-1] if loop.var == self.rows), None)
+        if self.rows is not None and rows is None:
+            refuse(self, f"{self.rows!r} is not a loop between {self.nest!r} and {self.columns!r}.", f, self.nest)
+        sums = split_sums(Dependences.of(f), chain, chain[-1].body)
+        if sums is None:
+            refuse(self, "a sum reads what the nest writes, or is read before it is complete.", f, self.columns)
+        writer = _Writer(self, f, Names(f), chain, rows, sums, extent)
+        new = replace_loop(f, self.nest, writer.nest())
+        return replace(new, buffers=(*f.buffers, *writer.buffers))
+
+
+class _Writer:
+    """Writes one tiled nest."""
+
+    def __init__(
+        self, tile: Tile, f: Func, names: Names, chain: tuple[For, ...], rows: For | None, sums: Sums, extent: int
+    ) -> None:
+        self.tile, self.names, self.chain, self.rows, self.sums, self.extent = tile, names, chain, rows, sums, extent
+        self.padded = padding_is_harmless(f, chain[-1].body, chain[-1].var, extent, tile.lanes)
+        self.staged = rows is not None and tile.height > 1
+        height = tile.height if rows is not None else 1
+        self.acc = {b: names.fresh(f"{b}_acc") for b in sums.targets}
+        self.stage = {b: names.fresh(f"{b}_tile") for b in sums.targets} if self.staged else {}
+        shape = (Int(height), Int(tile.vectors), Int(tile.lanes))
+        self.buffers = [Buffer(name, "f32", shape, Scope.REGISTER) for name in self.acc.values()]
+        flat = (Int(height), Int(tile.vectors * tile.lanes))
+        self.buffers += [Buffer(name, "f32", flat, Scope.SCRATCH, tile.lanes) for name in self.stage.values()]
+
+    def nest(self) -> Block:
+        """Other loops outermost, then blocks of columns, then rows."""
+        body = self.column_blocks()
+        for loop in reversed([loop for loop in self.chain[:-1] if loop is not self.rows]):
+            body = (replace(loop, body=body),)
+        return body
+
+    def column_blocks(self) -> Block:
+        width = self.tile.vectors * self.tile.lanes
+        full, rest = divmod(self.extent, width)
+        stmts: list[Stmt] = []
+        if full:
+            block = Var(self.names.fresh(f"{self.tile.columns}_o"))
+            whole = _Columns(mul(block, width), self.tile.vectors, self.tile.lanes)
+            stmts.append(For(block.name, Int(0), Int(full), self.row_tiles(whole)))
+        first = full * width
+        vectors, odd = divmod(rest, self.tile.lanes)
+        if odd and self.padded:
+            vectors, odd = vectors + 1, 0
+        if vectors:
+            stmts += self.row_tiles(_Columns(Int(first), vectors, self.tile.lanes))
+        if odd:
+            stmts += self.row_tiles(_Columns(Int(first + vectors * self.tile.lanes), 1, odd))
+        return tuple(stmts)
+
+    def row_tiles(self, columns: _Columns) -> Block:
+        """All rows of one block of columns."""
+        if self.rows is None:
+            return (*self.kernel(columns, Int(0), 1), *self.rest(columns, Int(0), Int(1)))
+        height = self.tile.height
+        count = constant_extent(self.rows)
+        if count is not None:
+            return self.fixed_rows(columns, count)
+        lo, hi = self.rows.lo, self.rows.hi
+        length = Var(self.names.fresh(f"{self.tile.rows}_len"))
+        tiles = Var(self.names.fresh(f"{self.tile.rows}_tiles"))
+        tile = Var(self.names.fresh(f"{self.tile.rows}_o"))
+        first = Var(self.names.fresh(f"{self.tile.rows}_first"))
+        here = Var(self.names.fresh(f"{self.tile.rows}_rows"))
+        begin = floordiv(mul(tile, length), tiles)
+        end = floordiv(mul(add(tile, 1), length), tiles)
+        body = (
+            Let(first, add(lo, begin)),
+            Let(here, sub(end, begin)),
+            Switch(here, tuple(Case(r, self.kernel(columns, first, r)) for r in range(1, height + 1))),
+            *self.rest(columns, first, here),
+        )
+        return (
+            Let(length, simplify(sub(hi, lo))),
+            Let(tiles, ceildiv(length, height)),
+            For(tile.name, Int(0), tiles, body),
+        )
+
+    def fixed_rows(self, columns: _Columns, count: int) -> Block:
+        """Rows whose number is known: full tiles, then one exact tile for the rest."""
+        height = self.tile.height
+        stmts: list[Stmt] = []
+        if count >= height:
+            tile = Var(self.names.fresh(f"{self.tile.rows}_o"))
+            first = mul(tile, height)
+            body = (*self.kernel(columns, first, height), *self.rest(columns, first, Int(height)))
+            stmts.append(For(tile.name, Int(0), Int(count // height), body))
+        if count % height:
+            first = Int(count - count % height)
+            stmts += (*self.kernel(columns, first, count % height), *self.rest(columns, first, Int(count % height)))
+        return tuple(stmts)
+
+    def kernel(self, columns: _Columns, first: Expr, height: int) -> Block:
+        """The sums of `height` rows: start values, the reduction, and the copy out of the registers."""
+        stmts: list[Stmt] = []
+        if self.sums.starts:
+            stmts += self.around_tile(columns, first, height, self.sums.starts)
+        for reduction in self.sums.reductions:
+            stmts += self.reduction(columns, first, height, reduction.loops, reduction.body)
+        if self.staged:
+            row, vector, lane = (Var(self.names.fresh(f"{self.tile.columns}_{c}")) for c in "rvl")
+            place = (row, add(mul(vector, self.tile.lanes), lane))
+            copies: Block = tuple(Store(self.stage[b], place, Load(self.acc[b], (row, vector, lane))) for b in self.acc)
+            stmts += columns.loops(row.name, vector.name, lane.name, Int(height), copies)
+        return tuple(stmts)
+
+    def reduction(
+        self, columns: _Columns, first: Expr, height: int, loops: tuple[For, ...], body: Block
+    ) -> Block:
+        """The loops of a sum, the innermost one unrolled, around the tile."""
+        *outer, last = loops
+        renamed = {loop.var: Var(self.names.fresh(loop.var)) for loop in loops}
+        inner = self.innermost(columns, first, height, last, renamed, substitute(body, renamed))
+        for loop in reversed(outer):
+            inner = (For(renamed[loop.var].name, loop.lo, loop.hi, inner),)
+        return inner
+
+    def innermost(
+        self, columns: _Columns, first: Expr, height: int, loop: For, renamed: dict[str, Var], body: Block
+    ) -> Block:
+        factor = self.tile.unroll[height - 1]
+        extent = constant_extent(loop)
+        k = renamed[loop.var]
+        if extent is None or factor == 1:
+            return (For(k.name, loop.lo, loop.hi, self.around_tile(columns, first, height, body)),)
+        stmts: list[Stmt] = []
+        if extent >= factor:
+            step_in = Var(self.names.fresh(f"{loop.var}_i"))
+            unrolled = substitute(body, {k.name: add(mul(k, factor), step_in)})
+            tile = self.around_tile(columns, first, height, unrolled)
+            whole = For(step_in.name, Int(0), Int(factor), tile, LoopKind.UNROLLED)
+            stmts.append(For(k.name, Int(0), Int(extent // factor), (whole,)))
+        if extent % factor:
+            tail = Var(self.names.fresh(f"{loop.var}_tail"))
+            tile = self.around_tile(columns, first, height, substitute(body, {k.name: tail}))
+            stmts.append(For(tail.name, Int(extent - extent % factor), Int(extent), tile))
+        return tuple(stmts)
+
+    def around_tile(self, columns: _Columns, first: Expr, height: int, body: Block) -> Block:
+        """`body` at every element of the tile, its sums in registers."""
+        row, vector, lane = (Var(self.names.fresh(f"{self.tile.columns}_{c}")) for c in "rvl")
+        placed = self.place(body, columns, first, row, vector, lane)
+        in_registers = redirect(placed, {b: (acc, (row, vector, lane)) for b, acc in self.acc.items()})
+        return columns.loops(row.name, vector.name, lane.name, Int(height), in_registers)
+
+    def rest(self, columns: _Columns, first: Expr, height: Expr) -> Block:
+        """Everything after the sums, row by row: the sums go to memory for whoever else reads them, then the rest."""
+        row, vector, lane = (Var(self.names.fresh(f"{self.tile.columns}_{c}")) for c in "rvl")
+        keep = tuple(Store(b, index, Load(b, index)) for b, index in self.sums.targets.items())
+        placed = self.place((*keep, *self.sums.rest), columns, first, row, vector, lane)
+        if self.staged:
+            where = {b: (s, (row, add(mul(vector, self.tile.lanes), lane))) for b, s in self.stage.items()}
+        else:
+            where = {b: (a, (row, vector, lane)) for b, a in self.acc.items()}
+        read = tuple(
+            rewrite(s, lambda n: Load(*where[n.buffer]) if isinstance(n, Load) and n.buffer in where else n)
+            for s in placed
+        )
+        kind = LoopKind.SERIAL if self.staged else LoopKind.UNROLLED
+        return columns.loops(row.name, vector.name, lane.name, height, read, kind)
+
+    def place(self, body: Block, columns: _Columns, first: Expr, row: Var, vector: Var, lane: Var) -> Block:
+        values: dict[str, Expr] = {
+            self.tile.columns: add(columns.first, add(mul(vector, columns.lanes), lane)),
+        }
+        if self.rows is not None:
+            values[self.rows.var] = add(first, row)
+        return substitute(body, values)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """`vectors` x `lanes` columns from `first` on."""
+
+    first: Expr
+    vectors: int
+    lanes: int
+
+    def loops(
+        self, row: str, vector: str, lane: str, height: Expr, body: Block, rows: LoopKind = LoopKind.UNROLLED
+    ) -> Block:
+        """`body` for every row, vector and lane."""
+        lanes = For(lane, Int(0), Int(self.lanes), body, LoopKind.VECTORIZED)
+        vectors = For(vector, Int(0), Int(self.vectors), (lanes,), LoopKind.UNROLLED)
+        return (For(row, Int(0), height, (vectors,), rows),)

@@ -1,0 +1,46 @@
+"""DAG-RNN: a recurrent cell over the sum of the predecessors (Shuai et al., 2016)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cortex
+from cortex import tanh
+from cortex.zoo.entry import Entry, Weights
+from cortex.zoo.random_weights import Draw
+from cortex.zoo.recurse import Recursive, State, recurse, tensors
+from cortex.zoo.structures import grids
+
+
+@cortex.model
+def dag_rnn(node: Any, w: Any) -> Any:
+    """h = tanh(U sum h_p + W x + b), where `children` are the predecessors p; a sum over none is zero."""
+    s = cortex.sum(dag_rnn(p, w).h for p in node.children)
+    return cortex.state(h=tanh(w.U @ s + w.W @ w.emb[node.word] + w.b))
+
+
+def weights(hidden: int, vocab: int, seed: int = 0) -> Weights:
+    """emb (V, H), U and W (H, H), b (H)."""
+    draw = Draw(hidden, seed)
+    return {
+        "emb": draw.embedding(vocab, hidden),
+        "U": draw.uniform(hidden, hidden),
+        "W": draw.uniform(hidden, hidden, gain=1.7),
+        "b": draw.uniform(hidden),
+    }
+
+
+def reference(weights: Weights) -> Recursive:
+    """The model in PyTorch."""
+    from torch import tanh, zeros_like
+
+    w = tensors(weights)
+
+    def cell(node: Any, f: Recursive) -> Any:
+        s = sum((f(p).h for p in node.children), zeros_like(w.b))
+        return State(h=tanh(w.U @ s + w.W @ w.emb[node.word] + w.b))
+
+    return recurse(cell)
+
+
+ENTRY = Entry("dag_rnn", dag_rnn, weights, reference, grids, (256, 512), "a recurrent cell over a grid's wavefronts")

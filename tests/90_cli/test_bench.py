@@ -1,0 +1,108 @@
+"""`cortex bench` in small: the rows it writes, and the limit and timing they are made with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cortex.bench.data import workload
+from cortex.bench.limit import Machine, limit_us
+from cortex.bench.timing import interleave
+from cortex.cli.main import main
+
+MACHINE = Machine(peak=100.0, l2=50.0, beyond=10.0, l2_bytes=1 << 20)
+
+
+def test_rows(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "rows.json"
+    arguments = ["--models", "tree_fc", "--hidden", "16", "--batch", "1,10", "--budget", "0.05", "--json", str(file)]
+    result = CliRunner().invoke(main, ["bench", *arguments])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(file.read_text())
+    assert [row["system"] for row in rows] == ["cortex", "torch-eager", "torch-batched", "limit"] * 2
+    for row in rows:
+        assert {"model", "hidden", "batch", "threads", "system", "us", "us_min"} <= set(row)
+        assert (row["model"], row["hidden"], row["threads"]) == ("tree_fc", 16, 1)
+        assert 0 < row["us_min"] <= row["us"]
+    assert [row["batch"] for row in rows] == [1] * 4 + [10] * 4
+    assert "perfect binary trees" in result.output
+
+
+def test_json_to_standard_output_is_json_alone() -> None:
+    pytest.importorskip("torch")
+    arguments = ["--models", "gru", "--hidden", "8", "--batch", "1", "--budget", "0", "--json", "-"]
+    result = CliRunner().invoke(main, ["bench", *arguments])
+    assert result.exit_code == 0, result.output
+    assert len(json.loads(result.stdout)) == 4
+
+
+@pytest.mark.parametrize("model", ["tree_fc", "tree_lstm", "tree_gru", "mv_rnn", "dag_rnn", "lstm", "gru"])
+def test_peers_agree_with_the_zoo(model: str) -> None:
+    torch = pytest.importorskip("torch")
+    from cortex import zoo
+    from cortex.bench import batched, eager, scripted
+    from cortex.bench.peer_weights import peer_weights
+
+    entry = zoo.load(model)
+    weights = entry.weights(12, 50)
+    peers = peer_weights(model, weights)
+    requests = workload(model, 50, None)
+    reference = entry.reference(weights)
+    with torch.inference_mode():
+        expected = torch.stack([getattr(reference(tree), entry.states[0]) for tree in requests.fresh(0, 4)])
+        runs = [eager.make(model, peers), batched.make(model, peers), scripted.make(model, peers)]
+        for run in runs:
+            if run is not None:
+                torch.testing.assert_close(run(requests.fresh(0, 4)), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_limit_by_hand() -> None:
+    # GRU, H=100: 3 * 100**2 multiply-adds per input and per step, 120,000 bytes of weights each.
+    read = 120_000 / 50.0
+    step = 2 * 30_000 / 100.0
+    expected = max(3 * step, read) + 2 * max(step, read)
+    assert limit_us("gru", 100, [1, 1, 1], MACHINE, threads=1) == pytest.approx(expected / 1e3)
+
+
+def test_limit_beyond_the_cache() -> None:
+    # One level of TreeFC, H=512: 2 MiB of weights, of which 7/8 MiB stay in L2.
+    share = 0.875 * 2**20
+    expected = share / 50.0 + (2**21 - share) / 10.0
+    assert limit_us("tree_fc", 512, [2, 1], MACHINE, threads=1) == pytest.approx(expected / 1e3)
+    assert limit_us("tree_fc", 512, [2, 1], MACHINE, threads=4) == pytest.approx(2**19 / 50.0 / 1e3)
+
+
+def test_generated_workload_is_fresh_and_says_so() -> None:
+    requests = workload("tree_lstm", 1000, None)
+    assert requests.source == "generated parse trees"
+    first, again = requests.fresh(0, 1)[0], requests.fresh(0, 1)[0]
+    assert first is not again
+    assert sum(requests.levels(0, 3)) == sum(len(shape) for shape in requests.shapes[:3])
+
+
+def test_workload_from_a_treebank(tmp_path: Path) -> None:
+    (tmp_path / "sst").mkdir()
+    (tmp_path / "sst" / "test.txt").write_text("(3 (2 good) (2 (2 old) (2 film)))\n" * 200)
+    requests = workload("tree_gru", 1000, tmp_path)
+    assert requests.source == "Stanford Sentiment Treebank"
+    assert requests.levels(0, 2) == [6, 2, 2]
+
+
+def test_interleaving_times_each_system_on_new_objects() -> None:
+    seen: dict[str, list[int]] = {"a": [], "b": []}
+    kept = []
+
+    def run(name: str, batch: list[object]) -> None:
+        kept.append(batch)  # alive, so that ids differ
+        seen[name].append(id(batch))
+
+    timings = interleave(
+        {"a": lambda batch: run("a", batch), "b": lambda batch: run("b", batch)}, [lambda: [object()]] * 4, 0.0
+    )
+    assert timings["a"].repetitions == timings["b"].repetitions == 3
+    assert len(set(seen["a"] + seen["b"])) == len(seen["a"] + seen["b"])
+    assert timings["a"].us_min <= timings["a"].us

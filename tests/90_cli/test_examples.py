@@ -1,0 +1,38 @@
+"""The programs of the tutorial run, and the README shows the one that is tested."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert printed
+    assert "False" not in printed
+    assert "nan" not in printed
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_shown_model_is_the_tested_one(page: str) -> None:
+    def model(text: str) -> str:
+        found = re.search(r"@cortex\.model\ndef tree_lstm.*?c=c\)\n", text, re.DOTALL)
+        assert found
+        return re.sub(r"\s+", "", found.group())
+
+    example = (ROOT / "examples" / "tree_lstm.py").read_text(encoding="utf-8")
+    assert model((ROOT / page).read_text(encoding="utf-8")) == model(example)
+
+
+def test_links_between_pages() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,0 +1,33 @@
+"""Options and fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite golden files from what the compiler does now"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)`: `text` must equal tests/golden/<name>.txt, or becomes it when goldens are updated."""
+    update = request.config.getoption("--update-golden") or bool(os.environ.get("CORTEX_UPDATE_GOLDEN"))
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / f"{name}.txt"
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.rstrip("\n") + "\n")
+        assert path.exists(), f"no golden file {path.name}; create it with --update-golden"
+        assert text.rstrip("\n") + "\n" == path.read_text()
+
+    return check
