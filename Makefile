@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 READY  := .venv/.ready
+FAST   := $(wildcard tests/[1-6]?_*)
 NATIVE := $(shell find native -type f 2>/dev/null)
 
 .PHONY: demo test check golden bench fuzz clean
@@ -18,8 +19,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -x tests/test_layers.py tests/test_tiny.py
-	$(BIN)/python -m pytest -q -x -m "not slow" --ignore=tests/fuzz --ignore=tests/90_cli
+	$(BIN)/python -m pytest -q -x tests/test_layers.py tests/test_tiny.py $(FAST)
 
 # Rewrite the golden files from what the compiler does now; read the diff before committing it.
 golden: $(READY)

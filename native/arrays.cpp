@@ -2,7 +2,7 @@
 //
 // Arrays are copied before they are checked, so that nothing depends on their owner leaving them alone.
 #include <algorithm>
-#include <cstring>
+#include <limits>
 
 #include "arrays.hpp"
 #include "errors.hpp"
@@ -12,9 +12,10 @@ namespace cortex {
 
 namespace {
 
+constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kShownCycle = 8;
 
-// What a forest has under `key` of its mapping `relations`, or an invalid object.
+// What a mapping of the forest has under `key`, or an invalid object.
 nb::object entry(const nb::object& mapping, const std::string& key) {
   PyObject* found = PyMapping_GetItemString(mapping.ptr(), key.c_str());
   if (!found) {
@@ -41,10 +42,15 @@ std::string known_relations(const nb::object& forest) {
   return brief_repr(names.ptr());
 }
 
-// One relation of the model as the forest gives it: a slot, a list, or several slots that make up a list.
-struct Relation {
+// A list relation as the forest gives it: pointers and indices, or several slots that make up a list.
+struct List {
   std::vector<std::vector<std::int32_t>> slots;
   std::vector<std::int32_t> ptr, idx;
+};
+
+struct Relations {
+  std::vector<std::vector<std::int32_t>> slots;
+  std::vector<List> lists;
 };
 
 std::vector<std::int32_t> read_slot(const nb::object& forest, const std::string& name, std::size_t n) {
@@ -56,13 +62,28 @@ std::vector<std::int32_t> read_slot(const nb::object& forest, const std::string&
   return copy_ints(found, "slot '" + name + "'", n);
 }
 
-Relation read_list(const nb::object& forest, const Accessor& list, std::size_t n) {
-  Relation relation;
-  const nb::object slots = forest.attr("slots");
-  const bool from_slots = list.is_parts() && entry(slots, list.parts().front().text()).is_valid();
-  if (from_slots) {
-    for (const Attribute& part : list.parts()) relation.slots.push_back(read_slot(forest, part.text(), n));
-    return relation;
+List copy_list(nb::handle source, const std::string& name, std::size_t n) {
+  List list;
+  const std::string what = "list '" + name + "'";
+  list.ptr = copy_ints(nb::object(source[0]), what, n + 1);
+  list.idx = copy_ints(nb::object(source[1]), what, kAnyLength);
+  bool rises = list.ptr.front() == 0 && list.ptr.back() == static_cast<std::int64_t>(list.idx.size());
+  for (std::size_t i = 1; i < list.ptr.size(); ++i) rises &= list.ptr[i - 1] <= list.ptr[i];
+  if (!rises) {
+    structure_error("the pointers of the " + what + " must rise from 0 to the number of edges (" +
+                    std::to_string(list.idx.size()) + ")");
+  }
+  for (const std::int32_t child : list.idx)
+    if (child < 0)
+      structure_error("the " + what + " holds " + std::to_string(child) + "; it must hold indices of nodes");
+  return list;
+}
+
+List read_list(const nb::object& forest, const Accessor& list, std::size_t n) {
+  if (list.is_parts() && entry(forest.attr("slots"), list.parts().front().text()).is_valid()) {
+    List result;
+    for (const Attribute& part : list.parts()) result.slots.push_back(read_slot(forest, part.text(), n));
+    return result;
   }
   const nb::object lists = forest.attr("lists");
   nb::object found = entry(lists, list.attribute().text());
@@ -71,32 +92,50 @@ Relation read_list(const nb::object& forest, const Accessor& list, std::size_t n
     structure_error("the model follows the list '" + list.name() + "', and the forest has only the relations " +
                     known_relations(forest) + "; make it with relation='" + list.name() + "'");
   }
-  relation.ptr = copy_ints(nb::object(found[0]), "list '" + list.name() + "'", n + 1);
-  relation.idx = copy_ints(nb::object(found[1]), "list '" + list.name() + "'", kAnyLength);
-  check_list(relation.ptr, relation.idx.size(), list.name());
-  return relation;
+  return copy_list(found, list.name(), n);
 }
 
-}  // namespace
-
-void check_list(const std::vector<std::int32_t>& ptr, std::size_t edges, const std::string& name) {
-  bool ok = ptr.front() == 0 && ptr.back() == static_cast<std::int64_t>(edges);
-  for (std::size_t i = 1; ok && i < ptr.size(); ++i) ok = ptr[i - 1] <= ptr[i];
-  if (!ok) {
-    structure_error("the pointers of the list '" + name + "' must rise from 0 to the number of edges (" +
-                    std::to_string(edges) + ")");
+// Lay out the edges of every node together, as `Graph` has them.
+void lay_out(const Relations& relations, std::size_t n, Graph& graph) {
+  for (std::size_t v = 0; v < n; ++v) {
+    graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
+    for (const auto& slot : relations.slots) graph.edge_child.push_back(slot[v]);
+    for (const List& list : relations.lists) {
+      const std::size_t before = graph.edge_child.size();
+      for (const auto& slot : list.slots)
+        if (slot[v] != -1) graph.edge_child.push_back(slot[v]);
+      if (list.slots.empty())
+        graph.edge_child.insert(graph.edge_child.end(), list.idx.begin() + list.ptr[v],
+                                list.idx.begin() + list.ptr[v + 1]);
+      graph.list_len.push_back(static_cast<std::int32_t>(graph.edge_child.size() - before));
+    }
   }
+  graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
 }
 
+void check_range(const Graph& graph, std::size_t n) {
+  for (const std::int32_t child : graph.edge_child)
+    if (child < -1 || child >= static_cast<std::int64_t>(n))
+      structure_error("a forest of " + std::to_string(n) + " nodes has no node " + std::to_string(child) +
+                      "; children must be from 0 to " + std::to_string(static_cast<std::int64_t>(n) - 1) +
+                      ", or -1 for none in a slot");
+}
+
+[[noreturn]] void cycle_error(const std::vector<std::pair<std::int32_t, std::int64_t>>& stack, std::int32_t node) {
+  std::size_t i = stack.size();
+  while (stack[--i].first != node) {
+  }
+  std::string text = std::to_string(node);
+  const std::size_t end = std::min(stack.size(), i + 1 + kShownCycle);
+  for (++i; i < end; ++i) text += " -> " + std::to_string(stack[i].first);
+  structure_error("a forest must not contain a cycle, but node " + std::to_string(node) + " is below itself: " + text +
+                  (end < stack.size() ? " -> ..." : "") + " -> " + std::to_string(node));
+}
+
+// Compute the heights of a graph whose edges are complete and in range; refuse cycles.
 void find_heights(Graph& graph) {
   constexpr std::int32_t kNew = -1, kOpen = -2;
   const std::size_t n = graph.edge_start.size() - 1;
-  const auto limit = static_cast<std::int64_t>(n);
-  for (const std::int32_t child : graph.edge_child) {
-    if (child < -1 || child >= limit)
-      structure_error("a forest of " + std::to_string(n) + " nodes has no node " + std::to_string(child) +
-                      "; children must be from 0 to " + std::to_string(limit - 1) + ", or -1 for none in a slot");
-  }
   graph.height.assign(n, kNew);
   std::vector<std::pair<std::int32_t, std::int64_t>> stack;
   for (std::size_t root = 0; root < n; ++root) {
@@ -122,12 +161,7 @@ void find_heights(Graph& graph) {
         graph.height[v] = height + 1;
         stack.pop_back();
       } else if (graph.height[static_cast<std::size_t>(child)] == kOpen) {
-        std::string text = std::to_string(child);
-        std::size_t i = stack.size(), shown = 0;
-        while (stack[--i].first != child) {}
-        for (++i; i < stack.size() && shown < kShownCycle; ++i, ++shown) text += " -> " + std::to_string(stack[i].first);
-        structure_error("a forest must not contain a cycle, but node " + std::to_string(child) + " is below itself: " +
-                        text + (i < stack.size() ? " -> ..." : "") + " -> " + std::to_string(child));
+        cycle_error(stack, child);
       } else {
         graph.height[static_cast<std::size_t>(child)] = kOpen;
         stack.emplace_back(child, graph.edge_start[static_cast<std::size_t>(child)]);
@@ -135,6 +169,8 @@ void find_heights(Graph& graph) {
     }
   }
 }
+
+}  // namespace
 
 void Request::read_forest(nb::handle source) {
   const nb::object forest_type = nb::module_::import_("cortex.runtime.forest").attr("Forest");
@@ -145,8 +181,7 @@ void Request::read_forest(nb::handle source) {
                     "); give a list of structures or a Forest");
   }
   forest_ = nb::borrow(source);
-  copy_relations(source);
-  find_heights(graph_);
+  copy_relations();
 
   const std::size_t n = graph_.num_nodes();
   graph_.roots = copy_ints(forest_.attr("roots"), "roots", kAnyLength);
@@ -167,37 +202,19 @@ void Request::read_forest(nb::handle source) {
   }
 }
 
-// Lay out the edges of every node together, as `Graph` has them.
-void Request::copy_relations(nb::handle source) {
-  const nb::object forest = nb::borrow(source);
-  const auto count = nb::cast<std::int64_t>(forest.attr("num_nodes"));
+void Request::copy_relations() {
+  const auto count = nb::cast<std::int64_t>(forest_.attr("num_nodes"));
   if (count < 0 || count > spec_.max_nodes)
     structure_error("the forest has " + std::to_string(count) + " nodes, more than the limit of one request (" +
                     std::to_string(spec_.max_nodes) + ")");
   const auto n = static_cast<std::size_t>(count);
-  std::vector<std::vector<std::int32_t>> slots;
-  for (const Accessor& slot : spec_.slots) slots.push_back(read_slot(forest, slot.attribute().text(), n));
-  std::vector<Relation> lists;
-  for (const Accessor& list : spec_.lists) lists.push_back(read_list(forest, list, n));
-
-  for (std::size_t v = 0; v < n; ++v) {
-    graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
-    for (const auto& slot : slots) graph_.edge_child.push_back(slot[v]);
-    for (const Relation& list : lists) {
-      const std::size_t before = graph_.edge_child.size();
-      for (const auto& slot : list.slots)
-        if (slot[v] != -1) graph_.edge_child.push_back(slot[v]);
-      if (list.slots.empty())
-        graph_.edge_child.insert(graph_.edge_child.end(), list.idx.begin() + list.ptr[v],
-                                 list.idx.begin() + list.ptr[v + 1]);
-      graph_.list_len.push_back(static_cast<std::int32_t>(graph_.edge_child.size() - before));
-    }
-  }
-  graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
-  for (const Relation& list : lists)
-    for (const std::int32_t child : list.idx)
-      if (child < 0) structure_error("a list of children of the forest holds " + std::to_string(child) +
-                                     "; it must hold indices of nodes");
+  Relations relations;
+  for (const Accessor& slot : spec_.slots)
+    relations.slots.push_back(read_slot(forest_, slot.is_call() ? slot.name() : slot.attribute().text(), n));
+  for (const Accessor& list : spec_.lists) relations.lists.push_back(read_list(forest_, list, n));
+  lay_out(relations, n, graph_);
+  check_range(graph_, n);
+  find_heights(graph_);
 }
 
 // The value of an attribute: of the node object, or of the forest's column.
@@ -215,23 +232,14 @@ PyObject* Request::value(std::int32_t node, int attribute) {
 }
 
 void check_forest(nb::list slots, nb::list lists, std::int64_t num_nodes) {
-  Graph graph;
   const auto n = static_cast<std::size_t>(num_nodes);
-  std::vector<std::vector<std::int32_t>> slot_arrays;
-  for (nb::handle slot : slots) slot_arrays.push_back(copy_ints(nb::borrow(slot), "slot", n));
-  std::vector<Relation> relations(nb::len(lists));
-  for (std::size_t l = 0; l < relations.size(); ++l) {
-    relations[l].ptr = copy_ints(nb::object(lists[l][0]), "list", n + 1);
-    relations[l].idx = copy_ints(nb::object(lists[l][1]), "list", kAnyLength);
-    check_list(relations[l].ptr, relations[l].idx.size(), nb::cast<std::string>(nb::str(lists[l][2])));
-  }
-  for (std::size_t v = 0; v < n; ++v) {
-    graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
-    for (const auto& slot : slot_arrays) graph.edge_child.push_back(slot[v]);
-    for (const Relation& list : relations)
-      graph.edge_child.insert(graph.edge_child.end(), list.idx.begin() + list.ptr[v], list.idx.begin() + list.ptr[v + 1]);
-  }
-  graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
+  Relations relations;
+  for (nb::handle slot : slots) relations.slots.push_back(copy_ints(nb::borrow(slot), "slots", n));
+  for (nb::handle list : lists)
+    relations.lists.push_back(copy_list(list, nb::cast<std::string>(nb::object(list[2])), n));
+  Graph graph;
+  lay_out(relations, n, graph);
+  check_range(graph, n);
   find_heights(graph);
 }
 

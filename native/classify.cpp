@@ -63,7 +63,11 @@ Branch Request::answer(const Test& test, std::int32_t node) {
     case Test::Op::kValue: {
       if (!is_attribute) return kUnknown;
       PyObject* branch = PyDict_GetItemWithError(test.branches.ptr(), kept(node, test.number));
-      if (!branch && PyErr_Occurred()) throw nb::python_error();
+      if (!branch && PyErr_Occurred()) {
+        // A value that cannot be a key is none that a guard holds; tracing the node tells the user so.
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+        PyErr_Clear();
+      }
       return branch ? static_cast<Branch>(PyLong_AsLong(branch)) : kUnknown;
     }
   }

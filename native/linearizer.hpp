@@ -72,7 +72,7 @@ nb::dict Linearizer::as_arrays(const std::vector<std::int64_t>& sizes, Fill fill
     shape.insert(shape.end(), field.shape.begin(), field.shape.end());
     const nb::object array = new_array(NPY_FLOAT32, shape);
     to.floats.push_back(data_of<float>(array));
-    fields[("field_" + field.name).c_str()] = array;
+    fields[field.name.c_str()] = array;
   }
   fill(to);
   result["sizes"] = named_sizes;

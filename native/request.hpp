@@ -99,7 +99,7 @@ class Request {
 
   // arrays.cpp
   void read_forest(nb::handle forest);
-  void copy_relations(nb::handle forest);
+  void copy_relations();
 
   // classify.cpp
   void classify();

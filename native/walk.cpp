@@ -100,7 +100,7 @@ void Request::expand_slot(const Accessor& slot, PyObject* node) {
   add_edge(child);
 }
 
-// Add the children in one list; gives their number, or -1 where the list is None or absent.
+// Add the children in one list, leaving out None; gives their number, or -1 where the list is None or absent.
 std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
   std::int32_t length = 0;
   if (list.is_parts()) {
@@ -122,12 +122,11 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
   nb::object collection = nb::steal(found);
   if (found == Py_None) return -1;
   auto add = [&](PyObject* child) {
-    const bool none = child == Py_None;
-    add_edge(child);
-    if (none) {
-      structure_error("node at " + describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": " + list.name() +
-                      "[" + std::to_string(length) + "] is None; a list of children holds nodes only");
+    if (child == Py_None) {
+      Py_DECREF(child);
+      return;
     }
+    add_edge(child);
     ++length;
   };
   if (PyList_CheckExact(found)) {

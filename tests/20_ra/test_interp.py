@@ -26,11 +26,8 @@ def test_tree_lstm(dtype: Any) -> None:
 
     def cell(i: int) -> tuple[Any, Any]:
         kids = [cell(k) for k in nodes[i]["children"]]
-        if not kids:
-            gate = w["W"] @ w["emb"][nodes[i]["word"]] + w["b"]
-        else:
-            gate = w["U"] @ sum(h for h, _ in kids) + w["b"]
-        i_, o, u = np.split(gate, 3)
+        product = w["U"] @ sum(h for h, _ in kids) if kids else w["W"] @ w["emb"][nodes[i]["word"]]
+        i_, o, u = np.split(product + w["b"], 3)
         c = sigmoid(i_) * np.tanh(u) + sum(sigmoid(w["Uf"] @ h + w["bf"]) * c for h, c in kids)
         return sigmoid(o) * np.tanh(c), c
 

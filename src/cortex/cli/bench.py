@@ -50,7 +50,9 @@ def _models(_: click.Context, option: click.Parameter, text: str | None) -> list
 @click.option("--batch", metavar="1,10", default="1,10", callback=_numbers, help="Batch sizes.", show_default=True)
 @click.option("--threads", metavar="1", default="1", callback=_numbers, help="Threads.", show_default=True)
 @click.option("--budget", type=click.FloatRange(min=0), default=8.0, show_default=True, help="Seconds per cell.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder with sst/test.txt.  [default: $CORTEX_DATA]")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Folder that may hold sst/test.txt.  [default: CORTEX_DATA]"
+)
 def command(
     suite: str,
     json_file: str | None,
@@ -74,13 +76,12 @@ def command(
 
 
 def _machine(json_file: str | None) -> None:
-    from cortex.options import Options
-
     from cortex.bench.machine import figures
+    from cortex.options import Options
 
     console = output.console(json_file)
     with console.status("measuring this machine"):
-        found = figures(Options().cache_dir, anew=True)
+        found = figures(Options.from_environment().cache, anew=True)
     rows = [("multiply-add, one core", f"{found.peak_gflops:.0f} GFLOP/s")]
     rows += [(f"read {size}, one core", f"{rate:.0f} GB/s") for size, rate in found.read_gbs.items()]
     rows += [(name, f"{us:.2f} us") for name, us in found.call_us.items()]
@@ -94,21 +95,20 @@ def _recursive(
     budget: float,
     data: Path | None,
 ) -> None:
-    from cortex.options import Options
-
     from cortex.bench.machine import figures
     from cortex.bench.recursive import cells, run_cell
+    from cortex.options import Options
 
-    options = Options()
+    options = Options.from_environment()
     console = output.console(json_file)
     todo = cells(*choices)
     rows: list[Row] = []
     with output.progress(console) as bar:
         task = bar.add_task("measuring this machine", total=len(todo))
-        machine = figures(options.cache_dir).machine()
+        machine = figures(options.cache).machine()
         for cell in todo:
             bar.update(task, description=f"{cell.model} H={cell.hidden} batch {cell.batch} threads {cell.threads}")
-            rows += run_cell(cell, machine, data or options.data_dir, budget)
+            rows += run_cell(cell, machine, data or options.data, budget)
             bar.advance(task)
     _print(console, rows)
     output.write_json(json_file, [row.as_json() for row in rows])

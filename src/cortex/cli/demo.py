@@ -49,7 +49,7 @@ class Report:
 
 @click.command()
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first so many functions.  [default: all]")
-@click.option("--hidden", type=click.IntRange(min=1), default=128, show_default=True, help="Hidden size.")
+@click.option("--hidden", type=click.IntRange(min=1), default=256, show_default=True, help="Hidden size.")
 @click.option("--batch", type=click.IntRange(min=1), default=64, show_default=True, help="Functions per call.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the numbers to FILE; - is standard output.")
 def command(limit: int | None, hidden: int, batch: int, json_file: str | None) -> None:
@@ -141,10 +141,10 @@ def _microseconds(fast: Any, tree: Any) -> float:
 
 
 def _worst_error(bar: Progress, fast: Any, sample: list[Any]) -> float:
-    """The largest difference between compiled code and the interpreter in double precision, over states at roots."""
+    """The largest difference between compiled code and the interpreter in double precision, over all nodes."""
     worst = 0.0
     for tree in bar.track(sample, description="interpreting"):
-        worst = max(worst, float(np.abs(fast([tree]).h - fast.interpret([tree])["h"]).max()))
+        worst = max(worst, float(np.abs(fast([tree]).nodes.h - fast.interpret([tree])["h"]).max()))
     return worst
 
 

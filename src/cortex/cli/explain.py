@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +12,16 @@ import click
 
 EXAMPLES = 3
 VOCABULARY = 1000
+STAGES = ("traced", "simplified", "recursion", "lowered", "schedule", "scheduled", "passes")
 ON_REQUEST = ("llvm", "assembly")
+
+
+def _stage(_: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    for name in wanted:
+        if name not in STAGES + ON_REQUEST:
+            known = ", ".join(STAGES + ON_REQUEST)
+            raise click.BadParameter(f"there is no stage {name!r}; there are {known}", param=option)
+    return wanted or STAGES
 
 
 @click.command()
@@ -19,22 +29,38 @@ ON_REQUEST = ("llvm", "assembly")
 @click.option("--weights", type=click.Path(path_type=Path), help="Weights of FILE.py:FUNCTION (.npz, .safetensors).")
 @click.option("--examples", metavar="NAME", help="List of structures in FILE.py, to find the kinds of nodes from.")
 @click.option("--hidden", type=click.IntRange(min=1), default=32, show_default=True, help="Hidden size, zoo models.")
-@click.option("--stage", "wanted", multiple=True, metavar="NAME", help="Print this stage only; may be repeated.")
+@click.option("--stage", "wanted", multiple=True, metavar="NAME", callback=_stage, help="This stage only; repeatable.")
 def command(model: str, weights: Path | None, examples: str | None, hidden: int, wanted: tuple[str, ...]) -> None:
-    """Print MODEL at every stage: RA, ILIR, its schedule, and LLVM with --stage llvm.
+    """Print MODEL at every stage on its way to machine code.
 
-    MODEL is the name of a model of the zoo (tree_lstm, gru, ...) or FILE.py:FUNCTION.
+    MODEL is the name of a model of the zoo (tree_lstm, gru, ...) or FILE.py:FUNCTION. The stages are traced,
+    simplified, recursion (RA), lowered, schedule, scheduled, passes (ILIR) and, only if asked for, llvm and assembly.
     """
     subject, its_weights, structures = _subject(model, weights, examples, hidden)
-    from cortex.compiler import stages
-
-    texts = dict(stages(subject, its_weights, examples=structures))
-    for name in wanted:
-        if name not in texts:
-            raise click.BadParameter(f"there is no stage {name!r}; there are {', '.join(texts)}", param_hint="--stage")
-    for name in wanted or [name for name in texts if name not in ON_REQUEST]:
+    for name, text in _texts(subject, its_weights, structures, wanted):
         click.secho(f"== {name} ==", bold=True)
-        click.echo(texts[name].rstrip("\n") + "\n")
+        click.echo(text.rstrip("\n") + "\n")
+
+
+def _texts(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The wanted stages of a model as text."""
+    from cortex.codegen.llvm.build import build
+    from cortex.codegen.target import Target
+    from cortex.compiler import stages
+    from cortex.frontend.trace import Trace
+    from cortex.frontend.weights import Weights
+
+    trace = Trace(model, Weights.of(weights), fields=None, children=None)
+    trace.explore()
+    trace.see(examples)
+    target = Target.host()
+    *earlier, last = stages(trace.model(), target)
+    texts = {stage.name: stage.text() for stage in (*earlier, last)}
+    texts["schedule"] = "\n".join(map(str, last.schedule))
+    if set(ON_REQUEST) & set(wanted):
+        code = build(last.func, target)
+        texts |= {"llvm": code.text, "assembly": code.assembly()}
+    return ((name, texts[name]) for name in wanted)
 
 
 def _subject(model: str, weights: Path | None, examples: str | None, hidden: int) -> tuple[Any, Any, list[Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Literal, NoReturn, TypeVar
 
@@ -16,7 +17,7 @@ from cortex.frontend import movement, pointwise, reduction
 from cortex.frontend.builder import Builder, Site, Value, builder
 from cortex.frontend.pointwise import arithmetic, broadcast_to, fill, unary
 from cortex.frontend.spans import fail, user_frame
-from cortex.frontend.tensor import Tensor, value_of
+from cortex.frontend.tensor import Operand, Tensor, value_of
 from cortex.ra.ir import Arity, OverChildren
 
 T = TypeVar("T")
@@ -110,9 +111,14 @@ class EdgeValues:
         raise fail(self._cortex_explain())
 
 
+def is_list(x: Operand) -> bool:
+    """Is this attribute of a node known to be a list of children?"""
+    return not isinstance(x, Tensor) and getattr(x, "_cortex_name", None) in builder().knowledge.lists
+
+
 def gather(what: str, items: Iterable[Any]) -> list[Value]:
     """The values of an iterable. What a comprehension over children yields is per edge, even a constant."""
-    if hasattr(items, "_cortex_path"):
+    if isinstance(items, Operand):
         raise fail(f"{what}() of nodes: reduce tensors of the children, as in cortex.{what}(f(k) for k in node.children).")
     b = builder()
     running = {r for r, sites in b.iterating.items() if sites}
@@ -137,6 +143,18 @@ def over_children(fn: reduction.ReduceFn, x: Value) -> Value:
     x = pointwise.as_float(x)
     assert x.over is not None
     return builder().emit(OverChildren(fn, x.name, x.over), x.shape, x)
+
+
+@contextmanager
+def _all_at_once(x: Value) -> Iterator[None]:
+    """Compute per edge of `x`, as a comprehension over its relation would."""
+    assert x.over is not None
+    sites = x.builder.iterating.setdefault(x.over, [])
+    sites.append((0, 0))
+    try:
+        yield
+    finally:
+        sites.remove((0, 0))
 
 
 def reduce_items(what: str, fn: Literal["add", "max", "min"], items: Iterable[Any]) -> Value:
@@ -172,9 +190,10 @@ def softmax_items(items: Iterable[Any]) -> EdgeValues | list[Tensor]:
     """The softmax over children, elementwise: one value per child; or of several tensors, as a list."""
     values = gather("softmax", items)
     if len(values) == 1 and _is_finished(values[0]):
-        shifted = arithmetic("sub", values[0], over_children("max", values[0]))
-        powers = unary("exp", shifted)
-        return EdgeValues(arithmetic("div", powers, over_children("add", powers)))
+        largest = over_children("max", values[0])
+        with _all_at_once(values[0]):
+            powers = unary("exp", arithmetic("sub", values[0], largest))
+            return EdgeValues(arithmetic("div", powers, over_children("add", powers)))
     if any(map(_is_finished, values)) or not values:
         raise fail("softmax() over items needs values of one comprehension over children, or a list of tensors.")
     rows = [movement.reshape(v, (1, *v.shape)) for v in values]

@@ -18,8 +18,10 @@ class Knowledge:
     Dictionaries with None values stand for ordered sets.
     """
 
-    def __init__(self, model: str, weights: Weights, accessors: Accessors) -> None:
+    def __init__(self, name: str, model: object, arguments: dict[str, Any], weights: Weights, accessors: Accessors) -> None:
+        self.name = name
         self.model = model
+        self.arguments = arguments
         self.weights = weights
         self.accessors = accessors
         self.slots: dict[str, None] = {}

@@ -31,7 +31,7 @@ def expand_math(f: Func) -> Func:
 _STATEMENTS = (For, If, Switch, Let, Store, Accumulate, Barrier)
 
 
-def _expand(s: Stmt, fresh: Iterator[str]) -> tuple[Stmt, ...]:
+def _expand(s: Stmt, fresh: Iterator[str]) -> Stmt | tuple[Stmt, ...]:
     """`s`, and all statements inside it, after the bindings that its own expressions need."""
     lets: list[Stmt] = []
     done: dict[Unary, Expr] = {}
@@ -53,7 +53,7 @@ def _expand(s: Stmt, fresh: Iterator[str]) -> tuple[Stmt, ...]:
                 return _arithmetic(x, bind, done)
 
     rebuilt = map_operands(s, part)
-    return (*lets, rebuilt) if lets or rebuilt is not s else (s,)
+    return (*lets, rebuilt) if lets else rebuilt
 
 
 def _arithmetic(e: Expr, bind: Bind, done: dict[Unary, Expr]) -> Expr:

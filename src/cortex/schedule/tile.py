@@ -26,9 +26,9 @@ class Tile(Step[Func]):
                  for k: acc[...] += x[n, k] * w[j, k]            (`unroll`(r) values of k at a time)
                  tile[0..r, ...] = acc
                for each row: h[n, j] = f(tile[...])
-    legal:   the loops from `nest` to `columns` are perfectly nested; sums read nothing the nest writes; the rest
-             reads a sum only at the element just computed. Columns have a constant extent. With rows=None one
-             row is computed at a time and the sums stay in registers throughout.
+    legal:   the loops from `nest` to `columns` are perfectly nested and no element uses another element's results;
+             sums read nothing the nest writes. Columns have a constant extent. With rows=None one row is computed
+             at a time and the sums stay in registers throughout.
 
     Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the
     last vector runs over row padding where that is harmless and is shorter where it is not.
@@ -54,7 +54,11 @@ class Tile(Step[Func]):
         rows = next((loop for loop in chain[:-1] if loop.var == self.rows), None)
         if self.rows is not None and rows is None:
             refuse(self, f"{self.rows!r} is not a loop between {self.nest!r} and {self.columns!r}.", f, self.nest)
-        sums = split_sums(Dependences.of(f), chain, chain[-1].body)
+        known, body = Dependences.of(f), chain[-1].body
+        for x, y in known.conflicts(body, body, chain):
+            if not all(known.aligned(x, y, loop.var) for loop in chain):
+                refuse(self, f"an element uses what another element writes to {x.buffer!r}.", f, self.columns)
+        sums = split_sums(known, chain, body)
         if sums is None:
             refuse(self, "a sum reads what the nest writes, or is read before it is complete.", f, self.columns)
         writer = _Writer(self, f, Names(f), chain, rows, sums, extent)

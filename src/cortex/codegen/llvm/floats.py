@@ -77,7 +77,7 @@ def round_even(w: Writer, n: int, x: str) -> str:
 
 
 def scale(w: Writer, n: int, x: str, power: str) -> str:
-    """x * 2**power for an integral `power` in -252..254, rounded once if x is normal; NaN if either is NaN.
+    """x * 2**power for an integer `power` in -252..254, rounded once if x is normal; NaN if x is NaN.
 
     AVX-512 has an instruction for it. Elsewhere, 2**power is made by writing the exponent field, in two halves,
     so that results that overflow or are denormal come out right; the first product is exact.
@@ -85,8 +85,8 @@ def scale(w: Writer, n: int, x: str, power: str) -> str:
     if w.target.has("avx512f") and n in (4, 8, 16) and w.target.has("avx512vl"):
         ty = type_text("f32", n)
         # The mask is all ones, so the third operand is never taken; the widest form also has a rounding mode.
-        rest = ("i16 -1", "i32 4") if n == 16 else ("i8 -1",)
-        operands = (f"{ty} {x}", f"{ty} {power}", f"{ty} {x}", *rest)
+        mask = ("i16 -1", "i32 4") if n == 16 else ("i8 -1",)
+        operands = (f"{ty} {x}", f"{ty} {power}", f"{ty} {x}", *mask)
         return w.pure(w.call(f"llvm.x86.avx512.mask.scalef.ps.{32 * n}", ty, *operands))
     shifter = constant(_SHIFTER, n)
     shifted = fused(w, n, power, constant(0.5, n), shifter)

@@ -1,0 +1,49 @@
+"""Readable, unique names for kinds: "leaf", "inner", "op_Join", "no_left"."""
+
+from __future__ import annotations
+
+import re
+from typing import assert_never
+
+from cortex.frontend.builder import hop_text
+from cortex.ra.ir import Equals, Fact, IsLeaf, IsNone, Length, Value
+
+
+def kind_names(guards: list[tuple[Fact, ...]]) -> list[str]:
+    """One name per guard; a number tells apart those that would be called the same."""
+    names: list[str] = []
+    for guard in guards:
+        stem = kind_name(guard)
+        name, number = stem, 2
+        while name in names:
+            name, number = f"{stem}_{number}", number + 1
+        names.append(name)
+    return names
+
+
+def kind_name(guard: tuple[Fact, ...]) -> str:
+    """What tells this kind from others: positive answers and missing children."""
+    words = [word for fact in guard if (word := _word(fact))]
+    if len(words) > 1:
+        words = [w for w in words if w != "inner"]
+    if not words:
+        words = [f"has_{fact.test.name}" for fact in guard if isinstance(fact.test, IsNone)]
+    return "_".join(words) or ("node" if not guard else "other")
+
+
+def _word(fact: Fact) -> str:
+    prefix = "".join(f"{hop_text(hop)}_" for hop in fact.test.path)
+    match fact.test:
+        case IsLeaf():
+            word = "leaf" if fact.answer else "inner"
+        case IsNone(name):
+            word = f"no_{name}" if fact.answer else ""
+        case Length(name):
+            word = f"{name}_{fact.answer}"
+        case Equals(name, value):
+            word = f"{name}_{value}" if fact.answer else ""
+        case Value(name):
+            word = f"{name}_{fact.answer}"
+        case _:
+            assert_never(fact.test)
+    return re.sub(r"\W", "_", prefix + word) if word else ""

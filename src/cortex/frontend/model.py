@@ -1,0 +1,137 @@
+"""`@cortex.model`: a recursive function that can be traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cortex.errors import ModelError
+from cortex.frontend.builder import Builder, builder, is_tracing
+from cortex.frontend.spans import fail, span_of_function
+from cortex.frontend.standin import Place, StandIn
+from cortex.frontend.state import StateRecord, child_state
+from cortex.frontend.tensor import Operand, Tensor
+from cortex.frontend.weight_space import WeightSpace
+
+
+class RecursiveModel:
+    """A model function. Compile it with `cortex.compile`; it cannot be called by itself."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.signature = inspect.signature(function)
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__wrapped__ = function
+        parameters = list(self.signature.parameters.values())
+        required = [p for p in parameters if p.default is inspect.Parameter.empty]
+        odd = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        if odd or not 1 <= len(required) <= 2:
+            raise ModelError(
+                f"model '{self.name}' has the parameters {self.signature}: a model takes the node and, if it has "
+                "weights, the weights; further parameters need a constant default.",
+                span_of_function(function.__code__),
+            )
+        self.node_parameter = parameters[0].name
+
+    def __repr__(self) -> str:
+        return f"<cortex model {self.name}{self.signature}>"
+
+    def arguments(self, weights: WeightSpace) -> dict[str, Any]:
+        """The arguments beside the node: the weights and the defaults."""
+        found: dict[str, Any] = {}
+        for p in list(self.signature.parameters.values())[1:]:
+            found[p.name] = weights if p.default is inspect.Parameter.empty else p.default
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside a model: the state of a child. Anywhere else: an error."""
+        if not is_tracing():
+            raise fail(
+                f"model '{self.name}' was called directly. Compile it first: fast = cortex.compile({self.name}, "
+                "weights); fast(tree)."
+            )
+        b = builder()
+        if b.knowledge.model is not self:
+            raise fail(
+                f"model '{self.name}' is called inside model '{b.knowledge.name}': a model may call itself only. "
+                "Compute both in one model and return both results as states."
+            )
+        try:
+            given = self.signature.bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise fail(f"call of {self.name}{self.signature}: {error}.") from None
+        if self.node_parameter not in given:
+            raise fail(f"call of {self.name}{self.signature} without a node. Call it on a child: {self.name}(node.left).")
+        node = given.pop(self.node_parameter)
+        self._check_constant(b, given)
+        return child_state(self._path(node))
+
+    def _path(self, node: Any) -> Any:
+        """The path to the child a recursive call is made on."""
+        match node:
+            case StandIn():
+                if isinstance(node, Operand):
+                    sample = node._cortex_sample()  # type: ignore[attr-defined]
+                    if isinstance(sample, list | tuple):
+                        name = node._cortex_name  # type: ignore[attr-defined]
+                        raise fail(
+                            f"{self.name} is called on node.{name}, which is a list. Call it on each child: "
+                            f"cortex.sum({self.name}(k) for k in node.{name})."
+                        )
+                path = node._cortex_path()
+                if not path:
+                    raise fail(
+                        f"{self.name} calls itself on the node itself, which would never end (P.2). Call it on a "
+                        "child: node.left, or each k in node.children."
+                    )
+                return path
+            case None:
+                raise fail(
+                    f"{self.name} is called on None: this child is missing. Test for it first, as in "
+                    f"`if node.left is not None`."
+                )
+            case Tensor() | StateRecord() | tuple():
+                raise fail(
+                    f"{self.name} is called on a computed value (P.3). Call it on a child of the node; a node's "
+                    "result may depend on its children only through their states."
+                )
+            case _:
+                raise fail(
+                    f"{self.name} is called on a {type(node).__name__}, which is not below the node (P.2). Call it on "
+                    "a child: node.left, or each k in node.children."
+                )
+
+    def _check_constant(self, b: Builder, given: Mapping[str, Any]) -> None:
+        """Every call has to get the same further arguments as the first one."""
+        for name, value in given.items():
+            top = b.knowledge.arguments[name]
+            if isinstance(value, Operand | StateRecord):
+                raise fail(
+                    f"argument '{name}' of a recursive call of {self.name} is a computed value (P.3): a call may not "
+                    "depend on results of siblings or of the nodes above. Return what the parent needs as a state and "
+                    "combine it there."
+                )
+            if isinstance(value, WeightSpace) and isinstance(top, WeightSpace) and value is not top:
+                raise fail(f"argument '{name}' of a recursive call of {self.name} is another group of weights; pass `{name}` itself.")
+            if value is not top and not _same_constant(value, top):
+                raise fail(
+                    f"argument '{name}' of a recursive call of {self.name} differs from the first call's; all calls "
+                    "have to get the same constant. What differs between nodes has to be a field of the node."
+                )
+
+
+def _same_constant(a: object, b: object) -> bool:
+    plain = (str, int, float, bool, tuple, type(None), np.generic)
+    return isinstance(a, plain) and isinstance(b, plain) and type(a) is type(b) and bool(a == b)
+
+
+def model(function: Callable[..., Any]) -> RecursiveModel:
+    """Make a recursive function of a node (and weights) a model that `cortex.compile` can compile."""
+    if not inspect.isfunction(function):
+        raise ModelError(f"@cortex.model decorates a function, not a {type(function).__name__}.")
+    return RecursiveModel(function)

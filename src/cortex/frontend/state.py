@@ -1,0 +1,148 @@
+"""States: what a model function returns for its node, and what a recursive call gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from cortex.errors import ModelError
+from cortex.frontend.builder import Builder, Value, builder, operand_names
+from cortex.frontend.facts import Path
+from cortex.frontend.pointwise import as_float
+from cortex.frontend.signals import NeedsStates
+from cortex.frontend.spans import fail
+from cortex.frontend.state_form import StateForm
+from cortex.frontend.tensor import Tensor, value_of
+from cortex.ra.ir import Each, State, TensorType
+
+
+class StateRecord:
+    """Named tensors: `s.h`, `s["h"]`, or in order, `h, c = s`."""
+
+    __slots__ = ("_tensors",)
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self._tensors = tensors
+
+    def __repr__(self) -> str:
+        return f"state({', '.join(f'{name}={tensor!r}' for name, tensor in self._tensors.items())})"
+
+    def _cortex_explain(self) -> str:
+        names = ", ".join(f".{name}" for name in self._tensors)
+        return f"a state is used as a tensor here. Choose one of its tensors: {names}."
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name.startswith("__") or name.startswith("_cortex"):
+            raise AttributeError(name)
+        return self._get(name)
+
+    def __getitem__(self, key: str | int) -> Tensor:
+        return list(self._tensors.values())[key] if isinstance(key, int) else self._get(key)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self._tensors.values())
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def _get(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            names = ", ".join(f"'{n}'" for n in self._tensors)
+            raise fail(f"the model has no state '{name}'; its states are {names}.")
+        return self._tensors[name]
+
+
+class GuessedRecord(StateRecord):
+    """The state of a child while the names of the states are still being found out: it has every name."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        super().__init__({})
+        self._path = path
+
+    def _get(self, name: str) -> Tensor:
+        guess = builder().knowledge.guess
+        assert guess is not None
+        return _child_tensor(name, guess.type_of(name), self._path)
+
+    def __iter__(self) -> NoReturn:
+        raise fail("the names of the states are not known yet here; read them by name, as in f(k).h.")
+
+
+def state(**tensors: Any) -> StateRecord:
+    """The states of the node: `return cortex.state(h=h, c=c)`."""
+    if not tensors:
+        raise fail("state() without tensors: a node needs at least one state, as in cortex.state(h=h).")
+    return StateRecord({name: Tensor(value_of(x)) for name, x in tensors.items()})
+
+
+def child_state(path: Path) -> Any:
+    """What a recursive call on the node reached by `path` returns."""
+    knowledge = builder().knowledge
+    form = knowledge.states
+    if form is None:
+        guess = knowledge.guess
+        if guess is None:
+            raise NeedsStates
+        if guess.form == "named":
+            return GuessedRecord(path)
+        names = ("out",) if guess.form == "bare" else tuple(map(str, range(guess.count)))
+        form = StateForm(guess.form, names, tuple(map(guess.type_of, names)))
+    tensors = {name: _child_tensor(name, kind, path) for name, kind in zip(form.names, form.types, strict=True)}
+    match form.form:
+        case "named":
+            return StateRecord(tensors)
+        case "bare":
+            return tensors["out"]
+        case "tuple":
+            return tuple(tensors.values())
+
+
+def _child_tensor(name: str, kind: TensorType, path: Path) -> Tensor:
+    over = path[0].name if isinstance(path[0], Each) else None
+    return Tensor(builder().emit(State(name, path), kind.shape, over=over))
+
+
+def states_of(result: Any) -> tuple[StateForm, tuple[Value, ...]]:
+    """What the model function returned, as states of the node."""
+    match result:
+        case None:
+            raise ModelError("the model returned None. Every path has to return a tensor, a tuple of them, or cortex.state(...).")
+        case StateRecord():
+            named = dict(result._tensors)
+            form = "named"
+        case tuple() | list():
+            if not result:
+                raise ModelError("the model returned an empty tuple; a node needs at least one state.")
+            named = {str(i): Tensor(value_of(x)) for i, x in enumerate(result)}
+            form = "tuple"
+        case dict():
+            raise ModelError("the model returned a dict. Return cortex.state(**...) instead.")
+        case _:
+            named = {"out": Tensor(value_of(result))}
+            form = "bare"
+    values = tuple(as_float(t._cortex_value()) for t in named.values())
+    for name, value in zip(named, values, strict=True):
+        if value.over is not None:
+            raise _escaped(name, value)
+    kinds = tuple(TensorType(v.shape) for v in values)
+    return StateForm(form, tuple(named), kinds), values  # type: ignore[arg-type]
+
+
+def _escaped(name: str, value: Value) -> ModelError:
+    """A state with one value per child; the place is where the value left its comprehension."""
+    b: Builder = value.builder
+    lets = b.reachable((value.name,))
+    escaping = {value.name}
+    for let in reversed(lets):
+        if let.name in escaping:
+            escaping.update(n for n in operand_names(let.op))
+    first = next((x for x in lets if x.name in escaping and x.name in b.outside and x.over), value.let)
+    relation = value.over
+    return ModelError(
+        f"state '{name}' depends on a value that differs for each child in '{relation}' and is never reduced to one "
+        f"value for the node. Reduce it with cortex.sum(... for k in node.{relation}) (or mean, max, min; Python's own "
+        "sum and max do not reduce over children), or take the children one by one in a `for` statement.",
+        first.span,
+    )

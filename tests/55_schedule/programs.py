@@ -1,0 +1,87 @@
+"""Small ILIR programs for the tests of schedule steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cortex.ilir.interp import run
+from cortex.ilir.ir import Accumulate, Buffer, For, Func, If, IndexFunction, Scope, Stmt, Store
+from cortex.ir.scalar import Binary, Expr, Float, Index, Int, Load, Unary, Var
+
+N = Var("num_nodes")
+G = Var("g")
+
+
+def v(name: str) -> Var:
+    return Var(name)
+
+
+def add(x: Expr, y: Expr) -> Expr:
+    return Binary("add", x, y)
+
+
+def mul(x: Expr, y: Expr) -> Expr:
+    return Binary("mul", x, y)
+
+
+def nodes(var: str, *body: Stmt) -> For:
+    """A loop over the nodes of group g."""
+    start = Index("group_start", (G,))
+    return For(var, start, Binary("add", start, Index("group_len", (G,))), body)
+
+
+def cell(columns: int = 20, depth: int = 5) -> Func:
+    """h = tanh(W @ h[child] + b) in the naive form: a product, a bias and an activation, one nest each."""
+    t, u = "t", "u"
+    index = (
+        IndexFunction("group_start", Var("num_groups"), ("in_nodes", "non_negative"), N),
+        IndexFunction("group_len", Var("num_groups"), ("non_negative",)),
+        IndexFunction("child", N, ("below", "outside_group"), N),
+    )
+    product = nodes(
+        "p_n",
+        For("p_j", Int(0), Int(columns), (
+            Store(t, (v("p_n"), v("p_j")), Float(0.0)),
+            For("p_k", Int(0), Int(depth), (
+                Accumulate(t, (v("p_n"), v("p_j")), "add",
+                           mul(Load("W", (v("p_j"), v("p_k"))), Load("h", (Index("child", (v("p_n"),)), v("p_k"))))),
+            )),
+        )),
+    )  # fmt: skip
+    bias = nodes(
+        "b_n",
+        For("b_j", Int(0), Int(columns), (
+            Store(u, (v("b_n"), v("b_j")), add(Load(t, (v("b_n"), v("b_j"))), Load("b", (v("b_j"),)))),
+        )),
+    )  # fmt: skip
+    activation = nodes(
+        "a_n",
+        For("a_j", Int(0), Int(columns), (Store("h", (v("a_n"), v("a_j")), Unary("tanh", Load(u, (v("a_n"), v("a_j"))))),)),
+    )
+    leaf = For("l_j", Int(0), Int(columns), (Store("h", (Binary("sub", N, Int(1)), v("l_j")), Load("b", (v("l_j"),))),))
+    body = (leaf, For("g", Int(0), Var("num_groups"), (If(Binary("ge", G, Int(0)), (product, bias, activation)),)))
+    buffers = (
+        Buffer("W", "f32", (Int(columns), Int(depth)), Scope.PARAM, 16),
+        Buffer("b", "f32", (Int(columns),), Scope.PARAM, 16),
+        Buffer("h", "f32", (N, Int(columns)), Scope.STATE, 16),
+        Buffer(t, "f32", (N, Int(columns)), Scope.SCRATCH, 16),
+        Buffer(u, "f32", (N, Int(columns)), Scope.SCRATCH, 16),
+    )
+    return Func("cell", ("num_nodes", "num_groups", "max_group"), index, buffers, body)
+
+
+def states(f: Func) -> dict[str, Any]:
+    """The states of a request of 14 nodes in three groups: 13 parents of the last node, in chains through groups."""
+    rng = np.random.default_rng(7)
+    shapes = {b.name: tuple(e.value for e in b.shape if isinstance(e, Int)) for b in f.buffers if b.scope is Scope.PARAM}
+    params = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    index = {
+        "group_start": np.array([12, 3, 0]),
+        "group_len": np.array([1, 9, 3]),
+        "child": np.array([3, 7, 11, *[12] * 9, 13, -1]),
+    }
+    sizes = {"num_nodes": 14, "num_groups": 3, "max_group": 9}
+    result = run(f, sizes, index, params)
+    return {b.name: result.buffers[b.name] for b in f.buffers if b.scope is Scope.STATE}
