@@ -210,7 +210,7 @@ void Request::copy_relations() {
   const auto n = static_cast<std::size_t>(count);
   Relations relations;
   for (const Accessor& slot : spec_.slots)
-    relations.slots.push_back(read_slot(forest_, slot.is_call() ? slot.name() : slot.attribute().text(), n));
+    relations.slots.push_back(read_slot(forest_, slot.attribute().text(), n));
   for (const Accessor& list : spec_.lists) relations.lists.push_back(read_list(forest_, list, n));
   lay_out(relations, n, graph_);
   check_range(graph_, n);

@@ -45,7 +45,7 @@ def compile(
     simply attributes of that name. `examples` are structures whose kinds of nodes are compiled now; kinds met later
     are compiled when they are first seen.
     """
-    trace = Trace(model, Weights.of(weights), fields=fields, children=children)
+    trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     if examples is not None:
         trace.see(list(examples))

@@ -103,3 +103,12 @@ def test_the_published_circuits(data: Path) -> None:
     assert len(gates) == 20
     assert (gates["hyp"], gates["ctrl"], gates["voter"]) == (214_335, 174, 13_758)
     assert levels(read_aiger(data / "aig" / "hyp.aig")) == 24_801
+
+
+def test_as_a_forest_with_slots_or_with_a_list() -> None:
+    slots = read_aiger(SMALL).forest()
+    top = slots.node(int(slots.roots[0]))
+    assert (top.word, top.left.word, top.left.left.word, top.left.left.left) == (GATE + 2, GATE + 1, 1, None)
+    lists = read_aiger(SMALL).forest_of_children()
+    assert [child.word for child in lists.node(4).children] == [GATE + 1, 1]
+    assert lists.node(1).children == ()

@@ -75,8 +75,8 @@ def _run(bar: Progress, limit: int | None, hidden: int, batch: int) -> Report:
     parsed = time.perf_counter()
     entry = zoo.load(MODEL)
     weights = entry.weights(hidden, entry.vocab)
-    fast = cortex.compile(entry.model, weights)
     begin = time.perf_counter()
+    fast = cortex.compile(entry.model, weights)
     fast(trees[:1])
     compiled = time.perf_counter()
 

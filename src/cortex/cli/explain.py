@@ -48,10 +48,8 @@ def _texts(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...
     from cortex.codegen.target import Target
     from cortex.compiler import stages
     from cortex.frontend.trace import Trace
-    from cortex.frontend.weights import Weights
 
-    trace = Trace(model, Weights.of(weights), fields=None, children=None)
-    trace.explore()
+    trace = Trace(model, weights)
     trace.see(examples)
     target = Target.host()
     *earlier, last = stages(trace.model(), target)

@@ -7,7 +7,7 @@ these questions decide nothing and are left out of the guards of the finished mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cortex.errors import ModelError
@@ -67,9 +67,28 @@ class DecisionTree:
             at = at.answers.get((type(given), given))
         return at
 
-    def guards(self, knowledge: Knowledge) -> list[tuple[Traced, tuple[Fact, ...]]]:
-        """Every kind with the facts that matter, in the order of tracing."""
-        found = {id(kind): guard for kind, guard in _guards(self.root, (), knowledge)}
+    def guards(
+        self, knowledge: Knowledge, is_refuted: Callable[[tuple[Fact, ...]], bool]
+    ) -> list[tuple[Traced, tuple[Fact, ...]]]:
+        """Every kind with the facts that matter, in the order of tracing.
+
+        A question with only one answer so far does not matter where the facts above it imply the answer, or where
+        `is_refuted` says that no node can answer otherwise. It stays where the other answer has not been met yet:
+        a node that gives it is a new kind.
+        """
+        found: dict[int, tuple[Fact, ...]] = {}
+        stack: list[tuple[Branch | Traced | None, tuple[Fact, ...], tuple[Fact, ...]]] = [(self.root, (), ())]
+        while stack:
+            at, asked, kept = stack.pop()
+            if isinstance(at, Traced):
+                found[id(at)] = kept
+            elif at is not None:
+                for (_, answer), below in at.answers.items():
+                    fact = Fact(at.test, answer)
+                    single = len(at.answers) == 1
+                    other = (*asked, Fact(at.test, not answer))
+                    idle = single and (_is_implied(fact, asked, knowledge) or _is_idle(fact, other, is_refuted))
+                    stack.append((below, (*asked, fact), kept if idle else (*kept, fact)))
         return [(kind, found[id(kind)]) for kind in self.order]
 
 
@@ -80,26 +99,13 @@ def _not_deterministic() -> ModelError:
     )
 
 
-def _guards(
-    at: Branch | Traced | None, above: tuple[Fact, ...], knowledge: Knowledge
-) -> Iterator[tuple[Traced, tuple[Fact, ...]]]:
-    if at is None:
-        return
-    if isinstance(at, Traced):
-        yield at, above
-        return
-    for (_, answer), below in at.answers.items():
-        fact = Fact(at.test, answer)
-        needed = len(at.answers) > 1 or not _is_idle(fact, above, knowledge)
-        yield from _guards(below, (*above, fact) if needed else above, knowledge)
+def _is_idle(fact: Fact, other: tuple[Fact, ...], is_refuted: Callable[[tuple[Fact, ...]], bool]) -> bool:
+    """Does the model fail for every node where the attribute is None?"""
+    return isinstance(fact.test, IsNone) and fact.answer is False and is_refuted(other)
 
 
-def _is_idle(fact: Fact, above: tuple[Fact, ...], knowledge: Knowledge) -> bool:
-    """Does a question with only one answer so far decide nothing?
-
-    It does not where the facts above imply the answer, and where the attribute is only a field: then a node
-    without it has no value to compute with, which the linearizer reports.
-    """
+def _is_implied(fact: Fact, above: tuple[Fact, ...], knowledge: Knowledge) -> bool:
+    """Does being a leaf, or not, tell already whether a child is None?"""
     test = fact.test
     if not isinstance(test, IsNone):
         return False
@@ -107,6 +113,4 @@ def _is_idle(fact: Fact, above: tuple[Fact, ...], knowledge: Knowledge) -> bool:
     is_leaf = next((f.answer for f in above if f.test == IsLeaf(test.path)), None)
     if fact.answer is True:
         return is_leaf is True and test.name in relations
-    if is_leaf is False and relations == {test.name}:
-        return True
-    return test.name in knowledge.fields and test.name not in relations and test.name not in knowledge.tags
+    return is_leaf is False and relations == {test.name}

@@ -29,6 +29,7 @@ class Knowledge:
         self.tags: dict[str, None] = {}
         self.fields: dict[str, TensorType] = {}
         self.states: StateForm | None = None
+        self.first_kind = ""
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
         self._ask_lengths = False

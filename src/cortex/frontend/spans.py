@@ -35,6 +35,17 @@ def fail(message: str) -> ModelError:
     return ModelError(message, user_span())
 
 
+def span_of_error(error: BaseException) -> Span | None:
+    """The user's expression that raised an error."""
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith(HERE):
+            found = span_at(code, trace.tb_lasti)
+        trace = trace.tb_next
+    return found
+
+
 def span_of_function(code: CodeType) -> Span:
     """The line where a function is defined."""
     line = code.co_firstlineno

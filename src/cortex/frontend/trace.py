@@ -1,29 +1,170 @@
 """Tracing by kind: from a model function to RA.
 
 The function is called with a stand-in node once per kind. `explore` finds the kinds that can be known without a
-structure, by answering each yes-or-no question both ways; `see` traces the kinds of real nodes that are new.
+structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cortex.errors import ModelError, StructureError, excerpt
 from cortex.frontend.assemble import assemble
-from cortex.frontend.builder import Builder, building
-from cortex.frontend.decision import DecisionTree, Traced
-from cortex.frontend.explore import explore
-from cortex.frontend.facts import Exploring, Facts, Oracle, Seen
+from cortex.frontend.decision import DecisionTree
+from cortex.frontend.explore import Exploration
+from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.fields import Accessors, Declared
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel
+from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates, Restart
-from cortex.frontend.spans import span_of_function, user_span
-from cortex.frontend.standin import Place
-from cortex.frontend.state import states_of
-from cortex.frontend.state_form import StateForm
+from cortex.frontend.spans import span_of_error, span_of_function
+from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.weight_space import WeightSpace
-from cortex.frontend.weights import Weights
+from cortex.frontend.weights import Array, Weights
 from cortex.ra.ir import Model
+
+
+class Trace:
+    """The kinds of one model, found so far."""
+
+    def __init__(
+        self,
+        model: RecursiveModel,
+        weights: Weights | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        fields: Mapping[str, str | Callable[[Any], Any] | Declared] | None = None,
+        children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
+    ) -> None:
+        if not isinstance(model, RecursiveModel):
+            raise ModelError(f"a {type(model).__name__} is not a model; decorate the function with @cortex.model.")
+        self.weights = Weights.of(weights)
+        self.accessors = Accessors(fields, children)
+        self._model = model
+        arguments = model.arguments(WeightSpace(self.weights))
+        self._knowledge = Knowledge(model.name, model, arguments, self.weights, self.accessors)
+        self._tree = DecisionTree()
+        self._exploration: Exploration | None = None
+        self._has_seen = False
+
+    def explore(self) -> None:
+        """Trace every kind that can be known without a structure."""
+        while self._exploration is None:
+            exploration = Exploration(self._knowledge, self._tree)
+            try:
+                exploration.run()
+                self._exploration = exploration
+            except Restart:
+                self._forget()
+
+    @property
+    def known_kinds(self) -> int:
+        """How many kinds have been traced."""
+        return len(self._tree.order)
+
+    def see(self, roots: Iterable[Any]) -> bool:
+        """Trace the kinds of all nodes of the structures with these roots; True if any of them was new."""
+        roots = list(roots)
+        before = len(self._tree.order)
+        forgot = False
+        done = False
+        while not done:
+            self.explore()
+            try:
+                done = self._see_once(roots)
+                if done and len(self._tree.order) != before:
+                    assert self._exploration is not None
+                    self._exploration.run()
+            except Restart:
+                self._forget()
+                forgot = True
+        self._has_seen = True
+        return forgot or len(self._tree.order) != before
+
+    def model(self) -> Model:
+        """The model with the kinds traced so far."""
+        self.explore()
+        assert self._exploration is not None
+        if not self._tree.order:
+            asked = ", ".join(self._exploration.open_questions)
+            reason = f" It needs to know {asked}." if asked else ""
+            if not asked and self._exploration.dropped is not None:
+                reason = f" It failed with {type(self._exploration.dropped).__name__}: {self._exploration.dropped}."
+            raise ModelError(
+                f"model '{self._model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] to "
+                "cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
+                span_of_function(self._model.function.__code__),
+            )
+        return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
+
+    def is_complete_enough(self) -> bool:
+        """Is compiling worthwhile before a structure is seen? Not while only a real node can tell some kinds."""
+        self.explore()
+        assert self._exploration is not None
+        return bool(self._tree.order) and (self._has_seen or not self._exploration.open_questions)
+
+    def arrays(self) -> dict[str, Array]:
+        """All weights by name, and the arrays that the model closes over."""
+        return self.weights.arrays(self.weights.names)
+
+    def _forget(self) -> None:
+        self._tree = DecisionTree()
+        self._exploration = None
+        self._knowledge.states = None
+
+    def _see_once(self, roots: list[Any]) -> bool:
+        """One walk over the structures, children first; False if it has to be repeated with what it learned."""
+        k, exploration = self._knowledge, self._exploration
+        assert exploration is not None
+        relations = (len(k.slots), len(k.lists))
+        kinds = len(self._tree.order)
+        waiting: list[tuple[Any, str]] = []
+        for node in postorder(roots, k.children):
+            seen = Seen(node, k)
+            if self._tree.find(seen.answer) is not None:
+                continue
+            try:
+                kind = trace_kind(k, Facts(seen))
+                self._tree.insert(kind)
+                exploration.reached[kind.guard] = "seen"
+            except NeedsStates:
+                waiting.append((node, ""))
+            except NeedsExample as question:
+                waiting.append((node, str(question)))
+            except MissingAttribute as error:
+                if relations == (len(k.slots), len(k.lists)):
+                    raise _missing(error) from None
+            except Exception:
+                if relations == (len(k.slots), len(k.lists)):
+                    raise
+            if relations != (len(k.slots), len(k.lists)):
+                return False  # who is a leaf, and which nodes there are, was not known before
+        if waiting and kinds == len(self._tree.order):
+            self._resolve(waiting)
+        return not waiting
+
+    def _resolve(self, waiting: list[tuple[Any, str]]) -> None:
+        """No kind can be traced first: suppose the states."""
+        k = self._knowledge
+        for node, question in waiting:
+            if not question:
+                k.states = guess_states(k, lambda node=node: trace_form(k, Facts(Seen(node, k))))  # type: ignore[misc]
+                return
+        raise ModelError(
+            f"model '{self._model.name}' cannot be traced for these structures: it needs to know {waiting[0][1]}. "
+            "Declare the field, as in fields={'x': cortex.field((300,))}, or pass a structure that shows it.",
+            span_of_function(self._model.function.__code__),
+        )
+
+
+def _missing(error: MissingAttribute) -> StructureError:
+    """The structure lacks an attribute that the model reads."""
+    kind = type(error.owner).__name__
+    span = span_of_error(error)
+    place = "" if span is None else f"\n\n{excerpt(span)}"
+    return StructureError(
+        f"the model reads '{error.attribute}' of a {kind} that has no such attribute. Set it (to None where there is "
+        f'none), or pass fields={{"{error.attribute}": ...}} with the attribute\'s name or a function of the node.{place}'
+    )

@@ -35,6 +35,11 @@ class Weights:
         self._arrays = {str(name): to_float32(value, str(name)) for name, value in given.items()}
         self._constants: dict[int, tuple[str, object]] = {}
 
+    @classmethod
+    def of(cls, source: Weights | Mapping[str, Any] | str | os.PathLike[str] | None) -> Weights:
+        """`source` itself if it is a `Weights`, else a new one of it."""
+        return source if isinstance(source, cls) else cls(source)  # type: ignore[arg-type]
+
     def __len__(self) -> int:
         return len(self._arrays)
 

@@ -21,7 +21,7 @@ def expand_math(f: Func) -> Func:
     the bits of its argument, and the code generator writes it.
 
     before:  y[i] = x[i] * sigmoid(x[i])
-    after:   let m1 = x[i]; let m2 = min(89, -m1); ...; let m9 = 1 / (1 + ldexp(m8, m4)); y[i] = x[i] * m9
+    after:   let m1 = x[i]; let m2 = max(min(m1, 104), -89); ...; let m5 = 1 / (1 + ldexp(..., m3)); y[i] = x[i] * m5
     """
     taken = {x.name for x in walk(f) if isinstance(x, Var)} | {x.var for x in walk(f) if isinstance(x, For)}
     fresh = (name for name in (f"m{i}" for i in count(1)) if name not in taken and name not in f.sizes)

@@ -230,7 +230,8 @@ def _contract(spec: str, x: _Value, y: _Value, group: _Group | None) -> _Value:
             b, ty = _lift(y, lead, group), "." + ty
     alone_x = tuple(i for i, c in enumerate(tx) if c not in ty and c not in out)
     alone_y = tuple(i for i, c in enumerate(ty) if c not in tx and c not in out)
-    a, b = a.sum(axis=alone_x), b.sum(axis=alone_y)
+    a = a.sum(axis=alone_x) if alone_x else a
+    b = b.sum(axis=alone_y) if alone_y else b
     tx = "".join(c for i, c in enumerate(tx) if i not in alone_x)
     ty = "".join(c for i, c in enumerate(ty) if i not in alone_y)
     extent = dict(zip(tx + ty, a.shape + b.shape, strict=True))

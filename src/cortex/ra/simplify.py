@@ -18,8 +18,6 @@ from cortex.ra.rules import RULES
 from cortex.ra.rules.graph import Graph, Rule, Uses, uses_of
 from cortex.ra.shapes import Declared, operand_names, rename_operands
 
-MAX_ROUNDS = 200
-
 
 def simplify(m: ir.Model, rules: tuple[Rule, ...] = RULES) -> ir.Model:
     """`m` with every kind simplified."""
@@ -30,13 +28,14 @@ def simplify(m: ir.Model, rules: tuple[Rule, ...] = RULES) -> ir.Model:
 def simplify_kind(kind: ir.Kind, declared: Declared, rules: tuple[Rule, ...] = RULES) -> ir.Kind:
     """`kind` with its graph simplified.
 
-    The first round does not know uses, so that equal values have become one before uses are counted.
+    The first round does not know uses, so that equal values have become one before uses are counted. A round moves
+    a slice at least one op down, so the number of rounds is bounded by the size of the graph.
     """
     lengths = _lengths(kind, declared)
     uses: Uses = {}
-    for _ in range(MAX_ROUNDS):
+    for number in range(50 + 2 * len(kind.lets)):
         simpler = _round(kind, declared, rules, lengths, uses)
-        if simpler == kind and uses:
+        if simpler == kind and number > 0:
             return kind
         kind, uses = simpler, uses_of(simpler)
     raise InternalError(f"simplifying kind {kind.name!r} does not come to an end")

@@ -51,7 +51,7 @@ class Executable:
         self._lock = Lock()
         self._loaded: _Loaded | None = None
         self.compilations = 0
-        if trace.is_complete_enough():
+        if trace.known_kinds:
             self._compile()
 
     def __call__(self, structures: Any) -> Output:
@@ -111,9 +111,9 @@ class Executable:
             return self._loaded
 
     def _compile(self) -> None:
-        compiled = self._build(self._trace.model())
-        arrays = self._trace.arrays()
-        self._loaded = _Loaded(compiled, arrays, self._trace.accessors)
+        m = self._trace.model()
+        weights = self._trace.weights.arrays(p.name for p in m.params)
+        self._loaded = _Loaded(self._build(m), weights, self._trace.accessors)
         self.compilations += 1
 
 
@@ -127,7 +127,8 @@ class _Loaded:
         m, f = compiled.model, compiled.func
         self.names = tuple(s.name for s in m.states)
         self.params = interp.derived(m, weights)
-        self.linearizer = linearizer(m, accessors)
+        align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
+        self.linearizer = linearizer(m, accessors, align=align)
         code = load(compiled.code)
         read = {n.buffer for s in f.body for n in walk(s) if isinstance(n, Load)}
         packed = {p.buffer: pack(p, self.params) for p in f.packings}

@@ -14,9 +14,11 @@ from cortex.zoo.structures import grids
 
 @cortex.model
 def dag_rnn(node: Any, w: Any) -> Any:
-    """h = tanh(U sum h_p + W x + b), where `children` are the predecessors p; a sum over none is zero."""
-    s = cortex.sum(dag_rnn(p, w).h for p in node.children)
-    return cortex.state(h=tanh(w.U @ s + w.W @ w.emb[node.word] + w.b))
+    """h = tanh(U sum h_p + W x + b), where `children` are the predecessors p; a source has none to sum over."""
+    x = w.W @ w.emb[node.word] + w.b
+    if node.is_leaf:
+        return cortex.state(h=tanh(x))
+    return cortex.state(h=tanh(w.U @ cortex.sum(dag_rnn(p, w).h for p in node.children) + x))
 
 
 def weights(hidden: int, vocab: int, seed: int = 0) -> Weights:
@@ -32,13 +34,15 @@ def weights(hidden: int, vocab: int, seed: int = 0) -> Weights:
 
 def reference(weights: Weights) -> Recursive:
     """The model in PyTorch."""
-    from torch import tanh, zeros_like
+    from torch import tanh
 
     w = tensors(weights)
 
     def cell(node: Any, f: Recursive) -> Any:
-        s = sum((f(p).h for p in node.children), zeros_like(w.b))
-        return State(h=tanh(w.U @ s + w.W @ w.emb[node.word] + w.b))
+        x = w.W @ w.emb[node.word] + w.b
+        if not node.children:
+            return State(h=tanh(x))
+        return State(h=tanh(w.U @ sum(f(p).h for p in node.children) + x))
 
     return recurse(cell)
 

@@ -28,8 +28,11 @@ def tree_gru(node: Any, w: Any) -> Any:
 
 @cortex.model
 def tree_gru_words(node: Any, w: Any) -> Any:
-    """A word at every node; a sum over no children is zero."""
+    """A word at every node; a leaf is as in `tree_gru`."""
     x = w.emb[node.word]
+    if node.is_leaf:
+        z = sigmoid(w.Wz @ x + w.bz)
+        return cortex.state(h=(1 - z) * tanh(w.Wh @ x + w.bh))
     s = cortex.sum(tree_gru_words(k, w).h for k in node.children)
     z = sigmoid(w.Wz @ x + w.Uz @ s + w.bz)
     r = sigmoid(w.Wr @ x + w.Ur @ s + w.br)
@@ -75,13 +78,16 @@ def reference(weights: Weights) -> Recursive:
 
 def reference_words(weights: Weights) -> Recursive:
     """`tree_gru_words` in PyTorch."""
-    from torch import sigmoid, tanh, zeros_like
+    from torch import sigmoid, tanh
 
     w = tensors(weights)
 
     def cell(node: Any, f: Recursive) -> Any:
         x = w.emb[node.word]
-        s = sum((f(k).h for k in node.children), zeros_like(x))
+        if not node.children:
+            z = sigmoid(w.Wz @ x + w.bz)
+            return State(h=(1 - z) * tanh(w.Wh @ x + w.bh))
+        s = sum(f(k).h for k in node.children)
         z = sigmoid(w.Wz @ x + w.Uz @ s + w.bz)
         r = sigmoid(w.Wr @ x + w.Ur @ s + w.br)
         g = tanh(w.Wh @ x + w.Uh @ (r * s) + w.bh)

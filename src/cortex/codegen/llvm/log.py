@@ -7,7 +7,7 @@ x = 2**e * m with sqrt(1/2) <= m < sqrt(2), and log x = e * log 2 + log(1 + f) w
 f - f**2/2 + f**3 * P(f). P is Cephes' polynomial of degree 8. Denormals are scaled first. Negative arguments give
 NaN, zero gives -inf, and +inf and NaN give themselves.
 
-Error at most 1 ULP (measured: 0.77, over all exponents, with and without fused multiply-add).
+Error at most 1 ULP (measured: 0.79, over all exponents, with and without fused multiply-add).
 """
 
 from __future__ import annotations

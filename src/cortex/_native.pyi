@@ -1,0 +1,33 @@
+"""The C++ extension: walking structures into the linear form, and calling compiled programs."""
+
+from typing import Any
+
+class UnknownKind(Exception):
+    """No kind of the model fits a node."""
+
+    node: Any
+    where: str
+
+class Linearizer:
+    """Turns structures into the linear form that a spec describes."""
+
+    def __init__(self, spec: dict[str, Any]) -> None: ...
+    def linearize(self, structures: Any) -> dict[str, Any]: ...
+
+class Program:
+    """A compiled function together with everything it takes."""
+
+    def __init__(self, linearizer: Linearizer, layout: dict[str, Any]) -> None: ...
+    def run(self, structures: Any, single: bool) -> Run: ...
+
+class Run:
+    """The result of one call of a program."""
+
+    def root(self, state: int) -> Any: ...
+    def nodes(self, state: int) -> Any: ...
+    def linear_form(self) -> dict[str, Any]: ...
+    @property
+    def num_nodes(self) -> int: ...
+
+def check_forest(slots: list[Any], lists: list[Any], num_nodes: int) -> None: ...
+def flatten_nested(data: object, max_nodes: int) -> tuple[Any, Any, list[Any]]: ...

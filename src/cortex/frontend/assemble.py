@@ -1,0 +1,47 @@
+"""Putting the traced kinds together to an RA model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from cortex.frontend.decision import DecisionTree
+from cortex.frontend.kind_names import kind_names
+from cortex.frontend.knowledge import Knowledge
+from cortex.ra.ir import Fact, Field, FieldDecl, Kind, Let, Lookup, Model, Param, ParamDecl, StateDecl, TensorType
+
+
+def assemble(k: Knowledge, tree: DecisionTree, is_refuted: Callable[[tuple[Fact, ...]], bool]) -> Model:
+    """The model as known so far: declarations for what its kinds read, kinds in the order they were traced."""
+    assert k.states is not None
+    guarded = tree.guards(k, is_refuted)
+    names = kind_names([guard for _, guard in guarded])
+    kinds = tuple(
+        Kind(name, guard, kind.lets, kind.results) for name, (kind, guard) in zip(names, guarded, strict=True)
+    )
+    lets = [let for kind in kinds for let in kind.lets]
+    params = dict.fromkeys(let.op.name for let in lets if isinstance(let.op, Param))
+    fields = dict.fromkeys(let.op.name for let in lets if isinstance(let.op, Field))
+    limits = _limits(kind.lets for kind in kinds)
+    return Model(
+        name=k.name,
+        params=tuple(ParamDecl(name, TensorType(k.weights.shape(name))) for name in params),
+        fields=tuple(FieldDecl(name, k.fields[name], limits.get(name)) for name in fields),
+        slots=tuple(k.slots),
+        lists=tuple(k.lists),
+        states=tuple(StateDecl(name, kind) for name, kind in zip(k.states.names, k.states.types, strict=True)),
+        kinds=kinds,
+    )
+
+
+def _limits(bodies: Iterable[tuple[Let, ...]]) -> dict[str, int]:
+    """For each field that indexes tables, the number of rows of the smallest one."""
+    limits: dict[str, int] = {}
+    for lets in bodies:
+        by_name = {let.name: let for let in lets}
+        for let in lets:
+            if isinstance(let.op, Lookup):
+                index = by_name[let.op.index].op
+                rows = by_name[let.op.table].type.shape[0]
+                if isinstance(index, Field):
+                    limits[index.name] = min(rows, limits.get(index.name, rows))
+    return limits

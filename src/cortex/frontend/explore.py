@@ -1,0 +1,133 @@
+"""Finding kinds without a structure: answer each yes-or-no question of the control flow both ways."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cortex.errors import ModelError
+from cortex.frontend.decision import DecisionTree
+from cortex.frontend.facts import Exploring, Facts
+from cortex.frontend.guess_states import guess_states
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.signals import Impossible, NeedsExample, NeedsStates
+from cortex.frontend.trace_kind import trace_form, trace_kind
+from cortex.ra.ir import Equals, Fact, IsLeaf, IsNone
+
+Guard = tuple[Fact, ...]
+Outcome = Literal["traced", "seen", "waiting", "open", "failed"]
+
+MAX_KINDS = 32
+MAX_ATTEMPTS = 512
+
+
+class Exploration:
+    """One exploration: what was tried, what waits for the states to be known, what only a real node can tell."""
+
+    def __init__(self, knowledge: Knowledge, tree: DecisionTree) -> None:
+        self.knowledge = knowledge
+        self.tree = tree
+        self.reached: dict[Guard, Outcome] = {}
+        """Guards of all attempts, as far as they got, and of the kinds of real nodes; and what came of them."""
+        self.open_questions: dict[str, None] = {}
+        self.dropped: Exception | None = None
+        self._attempts = 0
+
+    def run(self) -> None:
+        """Add every kind that can be known without a structure to the tree.
+
+        May be called again when real nodes have told more: it goes on where questions were open.
+        """
+        todo = self._with("open") or [()]
+        self.open_questions.clear()
+        while todo:
+            for prefix in todo:
+                self._attempt(prefix)
+            todo = self._alternatives()
+            if not todo and self._with("waiting"):
+                if self.knowledge.states is None:
+                    self._guess()
+                if self.knowledge.states is not None:
+                    todo = self._with("waiting")
+
+    def is_refuted(self, guard: Guard) -> bool:
+        """Did every attempt to trace nodes that answer like this fail?"""
+        outcomes = [o for reached, o in self.reached.items() if reached[: len(guard)] == guard]
+        return bool(outcomes) and all(o == "failed" for o in outcomes)
+
+    def _with(self, outcome: Outcome) -> list[Guard]:
+        return [guard for guard, o in self.reached.items() if o == outcome]
+
+    def _attempt(self, prefix: Guard) -> None:
+        """Trace the kind that answers as `prefix` says; assumptions that fail are no mistakes of the model."""
+        self._attempts += 1
+        if self._attempts > MAX_ATTEMPTS or len(self.tree.order) >= MAX_KINDS:
+            self.reached[prefix] = "open"
+            return
+        self.reached.pop(prefix, None)
+        facts = self._facts(prefix)
+        outcome: Outcome = "failed"
+        try:
+            kind = trace_kind(self.knowledge, facts)
+            if self.tree.find(facts.known.get) is None:
+                self.tree.insert(kind)
+            outcome = "traced"
+        except NeedsStates:
+            outcome = "waiting"
+        except NeedsExample as question:
+            self.open_questions.setdefault(str(question))
+            outcome = "open"
+        except Impossible:
+            pass
+        except ModelError as error:
+            if not any(isinstance(fact.test, IsNone) and fact.answer for fact in facts.guard()):
+                raise
+            self.dropped = self.dropped or error
+        except Exception as error:
+            self.dropped = self.dropped or error
+        self.reached[facts.guard()] = outcome
+
+    def _facts(self, prefix: Guard) -> Facts:
+        return Facts(Exploring({fact.test: fact.answer for fact in prefix}, self.knowledge))
+
+    def _guess(self) -> None:
+        """No kind can be traced first: suppose the states, unless an example will tell them."""
+        if self.open_questions:
+            return
+        for prefix in self._with("waiting"):
+            try:
+                self.knowledge.states = guess_states(
+                    self.knowledge, lambda prefix=prefix: trace_form(self.knowledge, self._facts(prefix))  # type: ignore[misc]
+                )
+            except NeedsExample as question:
+                self.open_questions.setdefault(str(question))
+            except Impossible:
+                continue
+            return
+
+    def _alternatives(self) -> list[Guard]:
+        """Guards that differ from a reached one in the last answer, and that nobody has tried."""
+        known = {guard[:i] for guard in self.reached for i in range(len(guard) + 1)}
+        found: dict[Guard, None] = {}
+        for guard, outcome in self.reached.items():
+            for i, fact in enumerate(guard):
+                other = (*guard[:i], Fact(fact.test, not fact.answer))
+                if self._is_open(fact, outcome) and other not in known:
+                    found.setdefault(other)
+        return list(found)
+
+    def _is_open(self, fact: Fact, outcome: Outcome) -> bool:
+        """May the question have the other answer?
+
+        That an attribute may be None is supposed where the model may be able to handle it: of children, fields and
+        lists, and of attributes that a whole trace has read but not used, for what else than a comparison with None
+        could they be for? Not of tags: a comparison with None works always, so every model would seem to handle it.
+        """
+        k = self.knowledge
+        match fact.test:
+            case IsLeaf() | Equals():
+                return outcome != "seen"
+            case IsNone(name):
+                unused = outcome in ("traced", "seen") and name not in k.tags
+                return fact.answer is False and (unused or any(name in used for used in (k.slots, k.lists, k.fields)))
+            case _:
+                return False

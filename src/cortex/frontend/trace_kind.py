@@ -1,0 +1,63 @@
+"""Tracing one kind: one call of the model function with a stand-in node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cortex.errors import ModelError
+from cortex.frontend.builder import Builder, Value, building
+from cortex.frontend.decision import Traced
+from cortex.frontend.facts import Facts
+from cortex.frontend.kind_names import kind_name
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.model import RecursiveModel
+from cortex.frontend.spans import span_of_function
+from cortex.frontend.standin import Place
+from cortex.frontend.state import states_of
+from cortex.frontend.state_form import StateForm
+
+
+def trace_kind(k: Knowledge, facts: Facts) -> Traced:
+    """The kind of the nodes for which `facts` gives its answers. Fixes the model's states if it is the first one."""
+    form, values, b = run(k, facts)
+    if k.states is None:
+        k.states, k.first_kind = form, kind_name(facts.guard())
+    by_name = _agree(k, k.states, form, dict(zip(form.names, values, strict=True)), facts)
+    results = tuple(by_name[name].name for name in k.states.names)
+    return Traced(facts.guard(), b.reachable(results), results)
+
+
+def trace_form(k: Knowledge, facts: Facts) -> StateForm:
+    """Only the form of the states that the kind returns."""
+    return run(k, facts)[0]
+
+
+def run(k: Knowledge, facts: Facts) -> tuple[StateForm, tuple[Value, ...], Builder]:
+    """Call the model function."""
+    assert isinstance(k.model, RecursiveModel)
+    b = Builder(k, facts)
+    with building(b):
+        result: Any = k.model.function(Place(()), **k.arguments)
+        try:
+            form, values = states_of(result)
+        except ModelError as error:
+            if error.span is not None:
+                raise
+            raise ModelError(error.message, span_of_function(k.model.function.__code__)) from None
+    return form, values, b
+
+
+def _agree(
+    k: Knowledge, expected: StateForm, form: StateForm, values: dict[str, Value], facts: Facts
+) -> dict[str, Value]:
+    """Check that the kind returns what the other kinds return."""
+    types = dict(zip(form.names, form.types, strict=True))
+    if form.form == expected.form and types == dict(zip(expected.names, expected.types, strict=True)):
+        return values
+    different = [n for n in form.names if types[n] not in (t for m, t in zip(expected.names, expected.types) if m == n)]
+    span = values[different[0] if different else form.names[0]].let.span
+    raise ModelError(
+        f"kind '{kind_name(facts.guard())}' of model '{k.name}' returns {form.text()}, but kind '{k.first_kind}' returns "
+        f"{expected.text()}. All kinds of node must return states of the same names and shapes.",
+        span,
+    )

@@ -1,0 +1,201 @@
+"""From a model to the linearizer of its structures.
+
+The spec tells the native linearizer which attributes lead to children, how to find the kind of a node, and which
+fields to read. The kinds' guards form a decision tree (see ra/ir.py), which is what the linearizer descends:
+
+    guards   leaf: is_leaf = True     join: is_leaf = False, op == "Join" = True
+    tree     is_leaf? True -> leaf; False -> (op == "Join"? True -> join)
+
+A node's field is read exactly where some code reads it: because the node's own kind has a `Field` with an empty
+path (`uses`), or because a node further up has one whose path leads here (`reads`). Elsewhere it may be missing, and
+is 0 in the linear form. A child that code recurses into without the guard having asked for it must exist (`needs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, assert_never
+
+from cortex import _native
+from cortex.errors import InternalError
+from cortex.frontend.fields import Accessors
+from cortex.lower.linear_form import LinearForm
+from cortex.ra.ir import (
+    Each,
+    Equals,
+    Fact,
+    Field,
+    Hop,
+    IsLeaf,
+    IsNone,
+    Item,
+    Kind,
+    Length,
+    Model,
+    Slot,
+    State,
+    Test,
+    Value,
+)
+from cortex.runtime.forest import Forest
+
+Path = tuple[Hop, ...]
+
+
+def linearize(
+    m: Model,
+    structures: Sequence[Any] | Forest,
+    *,
+    children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> LinearForm:
+    """The linear form of a list of structures or a forest; `children` and `fields` are those of `compile`."""
+    batch = structures if isinstance(structures, Forest) else list(structures)
+    return LinearForm(**linearizer(m, Accessors(fields, children)).linearize(batch))
+
+
+def linearizer(
+    m: Model, accessors: Accessors | None = None, *, align: int = 1, max_nodes: int | None = None
+) -> _native.Linearizer:
+    """The native linearizer of a model's structures; see `linearizer_spec`."""
+    return _native.Linearizer(linearizer_spec(m, accessors, align=align, max_nodes=max_nodes))
+
+
+def linearizer_spec(
+    m: Model, accessors: Accessors | None = None, *, align: int = 1, max_nodes: int | None = None
+) -> dict[str, Any]:
+    """What `_native.Linearizer` needs to know about a model.
+
+    Rows of float fields are padded to a multiple of `align` elements. A request of more than `max_nodes` nodes is
+    refused; by default, one that does not fit the int32 ids of the linear form.
+    """
+    given = accessors or Accessors()
+    names = {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
+    spec: dict[str, Any] = {
+        "slots": list(m.slots),
+        "lists": list(m.lists),
+        "accessors": {name: given.source(name) for name in sorted(names) if given.renamed(name)},
+        "num_kinds": len(m.kinds),
+        "tree": decision_tree(m),
+        "int_fields": [(f.name, f.limit) for f in m.fields if f.type.dtype == "i64"],
+        "float_fields": [
+            (f.name, f.type.shape, padded_elements(f.type.shape, align)) for f in m.fields if f.type.dtype != "i64"
+        ],
+        "uses": [sorted({f.name for f in _fields(kind) if not f.path}) for kind in m.kinds],
+        "reads": [_unique((f.name, _path(f.path)) for f in _fields(kind) if f.path) for kind in m.kinds],
+        "needs": [_unique(_path(p) for p in _state_paths(kind) if not _is_sure(p, kind.guard)) for kind in m.kinds],
+    }
+    if max_nodes is not None:
+        spec["max_nodes"] = max_nodes
+    return spec
+
+
+def padded_elements(shape: tuple[int, ...], align: int) -> int:
+    """Elements of one node's row in a buffer whose last dimension is padded to a multiple of `align`."""
+    if not shape:
+        return 1
+    return prod(shape[:-1]) * (-(-shape[-1] // align) * align)
+
+
+def decision_tree(m: Model) -> tuple[Any, ...] | None:
+    """The guards of the kinds as nested ("kind", number) and ("test", test, {answer: subtree})."""
+    whole: dict[Any, Any] = {"": None}
+    for number, kind in enumerate(m.kinds):
+        branches: dict[Any, Any] = whole
+        answer: Any = ""
+        for fact in kind.guard:
+            test = _test(fact.test)
+            if branches[answer] is None:
+                branches[answer] = ("test", test, {})
+            elif branches[answer][:2] != ("test", test):
+                raise InternalError(f"{m.name}: the guard of kind {kind.name} does not fit the decision tree")
+            branches, answer = branches[answer][2], fact.answer
+            branches.setdefault(answer)
+        if branches[answer] is not None:
+            raise InternalError(f"{m.name}: the guard of kind {kind.name} does not tell it from another kind")
+        branches[answer] = ("kind", number)
+    tree: tuple[Any, ...] | None = whole[""]
+    return tree
+
+
+def _test(test: Test) -> tuple[Any, ...]:
+    match test:
+        case IsLeaf(path):
+            return ("is_leaf", _path(path))
+        case IsNone(name, path):
+            return ("is_none", name, _path(path))
+        case Length(name, path):
+            return ("length", name, _path(path))
+        case Equals(name, value, path):
+            return ("equals", name, value, _path(path))
+        case Value(name, path):
+            return ("value", name, _path(path))
+        case _:
+            assert_never(test)
+
+
+def _path(path: Path) -> tuple[tuple[Any, ...], ...]:
+    return tuple(_hop(h) for h in path)
+
+
+def _hop(hop: Hop) -> tuple[Any, ...]:
+    match hop:
+        case Slot(name):
+            return ("slot", name)
+        case Item(name, index):
+            return ("item", name, index)
+        case Each(name):
+            return ("each", name)
+        case _:
+            assert_never(hop)
+
+
+def _tested(m: Model) -> Iterator[str]:
+    """Names of the attributes that guards ask about."""
+    for kind in m.kinds:
+        for fact in kind.guard:
+            match fact.test:
+                case IsLeaf():
+                    pass
+                case IsNone(name) | Length(name) | Equals(name) | Value(name):
+                    yield name
+                case _:
+                    assert_never(fact.test)
+
+
+def _fields(kind: Kind) -> Iterator[Field]:
+    return (let.op for let in kind.lets if isinstance(let.op, Field))
+
+
+def _state_paths(kind: Kind) -> Iterator[Path]:
+    return (let.op.path for let in kind.lets if isinstance(let.op, State))
+
+
+def _is_sure(path: Path, guard: tuple[Fact, ...]) -> bool:
+    """Does the guard make every node along `path` exist?"""
+    for i, hop in enumerate(path):
+        before = path[:i]
+        match hop:
+            case Slot(name):
+                sure = Fact(IsNone(name, before), False) in guard
+            case Item(name, index):
+                sure = any(
+                    isinstance(f.test, Length) and f.test == Length(name, before) and _above(f.answer, index)
+                    for f in guard
+                )
+            case Each():
+                sure = True
+            case _:
+                assert_never(hop)
+        if not sure:
+            return False
+    return True
+
+
+def _above(answer: object, index: int) -> bool:
+    return isinstance(answer, int) and answer > index
+
+
+def _unique(items: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(items))

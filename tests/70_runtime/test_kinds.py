@@ -1,0 +1,120 @@
+"""Every test of a guard, on the node itself and along a path; and kinds that nobody has seen yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cortex import _native
+from cortex.runtime.forest import Forest
+
+
+def kinds_of(found: dict[str, Any]) -> list[int]:
+    """The kind of every node in the user's order."""
+    arrays = found["arrays"]
+    kind = np.empty(found["sizes"]["num_nodes"], int)
+    for g, start in enumerate(arrays["group_start"]):
+        kind[start : start + arrays["group_len"][g]] = arrays["group_kind"][g]
+    return list(kind[arrays["order"]])
+
+
+def asking(linearizer: Any, test: tuple[Any, ...], answers: dict[Any, int], **more: Any) -> _native.Linearizer:
+    """Kind 0 for leaves; for other nodes, what `test` says."""
+    count = 1 + max(answers.values())
+    tree = ("test", test, {answer: ("kind", k) for answer, k in answers.items()})
+    tree = ("test", ("is_leaf", ()), {True: ("kind", 0), False: tree})
+    none: list[list[str]] = [[] for _ in range(count)]
+    return linearizer(["left"], ["children"], num_kinds=count, tree=tree, uses=none, needs=none, **more)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("test", "attributes", "answer"),
+    [
+        (("is_none", "left", ()), {"left": None}, True),
+        (("is_none", "left", ()), {}, True),
+        (("is_none", "children", ()), {}, False),
+        (("is_none", "op", ()), {}, True),
+        (("is_none", "op", ()), {"op": 0}, False),
+        (("length", "children", ()), {}, 2),
+        (("equals", "op", "Join", ()), {"op": "".join(["Jo", "in"])}, True),
+        (("equals", "op", "Join", ()), {"op": "Scan"}, False),
+        (("equals", "op", "Join", ()), {}, False),
+        (("equals", "op", None, ()), {}, True),
+        (("equals", "left", None, ()), {}, True),
+        (("equals", "op", 3, ()), {"op": np.int64(3)}, True),
+        (("value", "op", ()), {"op": "Scan"}, "Scan"),
+        (("value", "op", ()), {"op": np.float32(0.5)}, 0.5),
+        (("is_leaf", (("item", "children", 1),)), {}, False),
+        (("is_leaf", (("item", "children", 1), ("item", "children", 0))), {}, True),
+        (("is_none", "op", (("item", "children", 0),)), {}, False),
+        (("equals", "op", "a", (("item", "children", 0),)), {}, True),
+    ],
+)
+def test_answers(node: Any, linearizer: Any, test: Any, attributes: Any, answer: Any) -> None:
+    inner = node(children=[node(op="x")], op="b")
+    top = node(children=[node(op="a"), inner], **attributes)
+    # `inner` must not get in the way: it is made a leaf for all tests but those that look at it.
+    if not test[-1]:
+        inner.children = []
+    answers = {answer: 1} | ({not answer: 2} if isinstance(answer, bool) else {})
+    if test[-1]:
+        with pytest.raises(_native.UnknownKind) as unknown:
+            asking(linearizer, test, {answer: 1}).linearize([top])
+        assert unknown.value.node is inner
+        inner.children = []
+        if test[0] == "is_leaf":
+            return
+    assert kinds_of(asking(linearizer, test, answers).linearize([top]))[0] == 1
+
+
+def test_unknown_answers_name_the_node(node: Any, linearizer: Any) -> None:
+    odd = node(children=[node()], op="Odd")
+    top = node(children=[node(), odd], op="Join")
+    with pytest.raises(_native.UnknownKind, match=r"root\.children\[1\]") as unknown:
+        asking(linearizer, ("value", "op", ()), {"Join": 1}).linearize([top])
+    assert unknown.value.node is odd
+    assert unknown.value.where == "root.children[1]"
+
+
+@pytest.mark.parametrize("value", [["a", "list"], float("nan"), None, object()])
+def test_values_no_guard_can_hold_are_unknown(node: Any, linearizer: Any, value: Any) -> None:
+    with pytest.raises(_native.UnknownKind):
+        asking(linearizer, ("value", "op", ()), {"Join": 1}).linearize([node(children=[node()], op=value)])
+
+
+def test_a_model_without_kinds_knows_no_node(node: Any, linearizer: Any) -> None:
+    empty = linearizer(num_kinds=0, tree=None, uses=[], needs=[])
+    assert empty.linearize([])["sizes"]["num_nodes"] == 0
+    with pytest.raises(_native.UnknownKind):
+        empty.linearize([node()])
+
+
+def test_unknown_nodes_of_a_forest_can_be_looked_at(linearizer: Any) -> None:
+    forest = Forest.from_children([0, 2, 2, 2], [1, 2], fields={"op": ["Join", "a", "b"], "word": [5, 6, 7]})
+    wanted = linearizer([], ["children"], tree=("test", ("equals", "op", "Join", ()), {False: ("kind", 0)}))
+    with pytest.raises(_native.UnknownKind) as unknown:
+        wanted.linearize(forest)
+    top = unknown.value.node
+    assert (unknown.value.where, top.op, top.word) == ("node 0", "Join", 5)
+    assert [k.op for k in top.children] == ["a", "b"]
+    assert not hasattr(top, "left")
+
+
+def test_an_attribute_is_read_once(linearizer: Any) -> None:
+    reads = []
+
+    class Counting:
+        def __init__(self, **attributes: Any) -> None:
+            self.attributes = attributes
+
+        def __getattr__(self, name: str) -> Any:
+            reads.append((id(self), name))
+            return self.__dict__["attributes"].get(name)
+
+    kids = [Counting(word=3), Counting(word=4)]
+    tree = ("test", ("is_none", "word", ()), {True: ("kind", 1), False: ("kind", 0)})
+    found = linearizer(["left"], ["children"], tree=tree).linearize([Counting(children=kids)])
+    assert found["arrays"]["field_word"].tolist() == [0, 3, 4]
+    assert len(reads) == len(set(reads)) == 9
