@@ -25,11 +25,11 @@ ProgramLayout::ProgramLayout(nb::object linearizer_source, nb::dict layout)
   entry = reinterpret_cast<Entry>(nb::cast<std::uintptr_t>(layout["entry"]));
   if (!entry) python_error(PyExc_ValueError, "the entry of a program must be the address of a function, not 0");
   keepalive = layout.contains("keepalive") ? nb::object(layout["keepalive"]) : nb::none();
-  for (nb::handle name : nb::list(layout["sizes"]))
+  for (nb::handle name : list_of(layout["sizes"]))
     sizes.push_back(position(linearizer->sizes(), nb::cast<std::string>(name), "size"));
   for (const IndexArray& a : linearizer->arrays()) add_block(a.extent, 1);
   for (const FloatField& field : linearizer->spec().float_fields) add_block({kNumNodes, 0}, field.stride);
-  for (nb::handle e : nb::list(layout["arrays"])) read_argument(e);
+  for (nb::handle e : list_of(layout["arrays"])) read_argument(e);
 }
 
 void ProgramLayout::add_block(Extent extent, std::int64_t elements) {
@@ -68,7 +68,7 @@ void ProgramLayout::read_argument(nb::handle source) {
     weights.push_back(weight);
   } else if (what == "state") {
     StateLayout state{{}, 1, 1, 1, nb::cast<std::int64_t>(nb::object(source[3])), blocks.size()};
-    for (nb::handle extent : nb::list(nb::object(source[2]))) {
+    for (nb::handle extent : list_of(source[2])) {
       state.shape.push_back(nb::cast<npy_intp>(extent));
       state.rows *= state.columns;
       state.columns = state.shape.back();

@@ -25,4 +25,7 @@ inline nb::object own(PyObject* fresh) {
   return nb::steal(fresh);
 }
 
+// The items of any iterable. (nb::list(x[i]) would take the object behind x[i] for a list whatever it is.)
+inline nb::list list_of(nb::handle items) { return nb::list(items); }
+
 }  // namespace cortex

@@ -57,7 +57,7 @@ class Reader {
   }
 
  private:
-  nb::list items(const char* key) { return nb::list(source_[key]); }
+  nb::list items(const char* key) { return list_of(source_[key]); }
 
   Accessor accessor(const std::string& name) {
     nb::handle meaning;
@@ -80,7 +80,7 @@ class Reader {
 
   Path path(nb::handle hops) {
     Path result;
-    for (nb::handle h : nb::list(hops)) {
+    for (nb::handle h : list_of(hops)) {
       const std::string what = text_of(h[0]), name = text_of(h[1]);
       Hop hop{};
       hop.kind = what == "slot" ? Hop::Kind::kSlot : what == "item" ? Hop::Kind::kItem : Hop::Kind::kEach;
@@ -173,7 +173,7 @@ class Reader {
     field.name = text_of(source[0]);
     field.attribute = attribute(field.name);
     field.rows = field.columns = 1;
-    for (nb::handle extent : nb::list(source[1])) {
+    for (nb::handle extent : list_of(source[1])) {
       field.shape.push_back(static_cast<npy_intp>(int_of(extent)));
       field.rows *= field.columns;
       field.columns = field.shape.back();
@@ -201,7 +201,7 @@ class Reader {
     if (static_cast<int>(lists.size()) != spec_.num_kinds)
       python_error(PyExc_ValueError, std::string("a linearizer's spec needs one entry per kind in '") + key + "'");
     for (std::size_t k = 0; k < lists.size(); ++k)
-      for (nb::handle entry : nb::list(lists[k])) f(spec_.kinds[k], entry);
+      for (nb::handle entry : list_of(lists[k])) f(spec_.kinds[k], entry);
   }
 
   void read_uses() {

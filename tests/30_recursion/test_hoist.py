@@ -30,9 +30,12 @@ def test_meaning_stays() -> None:
     np.testing.assert_allclose(run(Hoist().apply(m), params, form)["h"], run(m, params, form)["h"], atol=1e-14)
 
 
-def test_views_and_constants_stay() -> None:
-    m = simplify(tree_lstm())
-    assert Hoist().apply(m) is m
+def test_slices_of_matrices_stay_and_slices_of_vectors_go() -> None:
+    m = Hoist().apply(simplify(tree_lstm()))
+    verify(m)
+    assert {d.lets[0].op for d in m.derived} == {ir.Param("b")}
+    sliced = {let.op.ranges for kind in m.kinds for let in kind.lets if isinstance(let.op, ir.Slice)}
+    assert sliced and all(len(ranges) == 2 for ranges in sliced)
 
 
 def test_kinds_share_and_names_stay_clear() -> None:

@@ -20,13 +20,13 @@ def kinds_of(found: dict[str, Any]) -> list[int]:
     return list(kind[arrays["order"]])
 
 
-def asking(linearizer: Any, test: tuple[Any, ...], answers: dict[Any, int], **more: Any) -> _native.Linearizer:
-    """Kind 0 for leaves; for other nodes, what `test` says."""
+def asking(linearizer: Any, test: tuple[Any, ...], answers: dict[Any, int]) -> _native.Linearizer:
+    """Kind 0, but for nodes with `asked`: what `test` says."""
     count = 1 + max(answers.values())
     tree = ("test", test, {answer: ("kind", k) for answer, k in answers.items()})
-    tree = ("test", ("is_leaf", ()), {True: ("kind", 0), False: tree})
+    tree = ("test", ("is_none", "asked", ()), {True: ("kind", 0), False: tree})
     none: list[list[str]] = [[] for _ in range(count)]
-    return linearizer(["left"], ["children"], num_kinds=count, tree=tree, uses=none, needs=none, **more)  # type: ignore[no-any-return]
+    return linearizer(["left"], ["children"], num_kinds=count, tree=tree, uses=none, needs=none)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -54,24 +54,21 @@ def asking(linearizer: Any, test: tuple[Any, ...], answers: dict[Any, int], **mo
 )
 def test_answers(node: Any, linearizer: Any, test: Any, attributes: Any, answer: Any) -> None:
     inner = node(children=[node(op="x")], op="b")
-    top = node(children=[node(op="a"), inner], **attributes)
-    # `inner` must not get in the way: it is made a leaf for all tests but those that look at it.
-    if not test[-1]:
-        inner.children = []
-    answers = {answer: 1} | ({not answer: 2} if isinstance(answer, bool) else {})
-    if test[-1]:
-        with pytest.raises(_native.UnknownKind) as unknown:
-            asking(linearizer, test, {answer: 1}).linearize([top])
-        assert unknown.value.node is inner
-        inner.children = []
-        if test[0] == "is_leaf":
-            return
-    assert kinds_of(asking(linearizer, test, answers).linearize([top]))[0] == 1
+    top = node(asked=True, children=[node(op="a"), inner], **attributes)
+    assert kinds_of(asking(linearizer, test, {answer: 1}).linearize([top])) == [1, 0, 0, 0]
+    with pytest.raises(_native.UnknownKind):
+        asking(linearizer, test, {(not answer if isinstance(answer, bool) else 99): 1}).linearize([top])
+
+
+def test_a_path_that_leads_nowhere_has_no_answer(node: Any, linearizer: Any) -> None:
+    for path in ((("slot", "left"),), (("item", "children", 1),)):
+        with pytest.raises(_native.UnknownKind):
+            asking(linearizer, ("is_leaf", path), {True: 1, False: 1}).linearize([node(asked=True, children=[node()])])
 
 
 def test_unknown_answers_name_the_node(node: Any, linearizer: Any) -> None:
-    odd = node(children=[node()], op="Odd")
-    top = node(children=[node(), odd], op="Join")
+    odd = node(asked=True, op="Odd")
+    top = node(asked=True, children=[node(), odd], op="Join")
     with pytest.raises(_native.UnknownKind, match=r"root\.children\[1\]") as unknown:
         asking(linearizer, ("value", "op", ()), {"Join": 1}).linearize([top])
     assert unknown.value.node is odd
@@ -81,7 +78,7 @@ def test_unknown_answers_name_the_node(node: Any, linearizer: Any) -> None:
 @pytest.mark.parametrize("value", [["a", "list"], float("nan"), None, object()])
 def test_values_no_guard_can_hold_are_unknown(node: Any, linearizer: Any, value: Any) -> None:
     with pytest.raises(_native.UnknownKind):
-        asking(linearizer, ("value", "op", ()), {"Join": 1}).linearize([node(children=[node()], op=value)])
+        asking(linearizer, ("value", "op", ()), {"Join": 1}).linearize([node(asked=True, op=value)])
 
 
 def test_a_model_without_kinds_knows_no_node(node: Any, linearizer: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -11,7 +13,6 @@ from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.spans import fail, user_span
 from cortex.ra.ir import DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
-
 
 Site = tuple[int, int]
 """A frame's identity and the offset of the instruction that runs in it."""
@@ -26,18 +27,22 @@ class Value:
 
     @property
     def name(self) -> str:
+        """The name of the let."""
         return self.let.name
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape, for one node or one edge."""
         return self.let.type.shape
 
     @property
     def dtype(self) -> DType:
+        """The element type."""
         return self.let.type.dtype
 
     @property
     def over(self) -> str | None:
+        """The list relation a per-edge value belongs to."""
         return self.let.over
 
     def text(self) -> str:
@@ -69,7 +74,9 @@ class Builder:
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
 
-    def emit(self, op: Op, shape: tuple[int, ...], *operands: Value, dtype: DType = "f32", over: str | None = None) -> Value:
+    def emit(
+        self, op: Op, shape: tuple[int, ...], *operands: Value, dtype: DType = "f32", over: str | None = None
+    ) -> Value:
         """Add a let; it is per edge when an operand is, or when `over` says so."""
         for x in operands:
             if x.builder is not self:
@@ -161,15 +168,11 @@ def builder() -> Builder:
     return current
 
 
-class building:
-    """Context manager: trace into `b`."""
-
-    def __init__(self, b: Builder) -> None:
-        self._builder = b
-
-    def __enter__(self) -> Builder:
-        self._token = _current.set(self._builder)
-        return self._builder
-
-    def __exit__(self, *_: object) -> None:
-        _current.reset(self._token)
+@contextmanager
+def building(b: Builder) -> Iterator[None]:
+    """Trace into `b`."""
+    token = _current.set(b)
+    try:
+        yield
+    finally:
+        _current.reset(token)

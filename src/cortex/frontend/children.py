@@ -119,7 +119,7 @@ def is_list(x: Operand) -> bool:
 def gather(what: str, items: Iterable[Any]) -> list[Value]:
     """The values of an iterable. What a comprehension over children yields is per edge, even a constant."""
     if isinstance(items, Operand):
-        raise fail(f"{what}() of nodes: reduce tensors of the children, as in cortex.{what}(f(k) for k in node.children).")
+        raise fail(f"{what}() of nodes: reduce tensors of the children: cortex.{what}(f(k) for k in node.children).")
     b = builder()
     running = {r for r, sites in b.iterating.items() if sites}
     found: list[Value] = []

@@ -84,7 +84,7 @@ def _parse(spec: object, operands: Sequence[Value]) -> tuple[list[str], str]:
     left, arrow, output = compact.partition("->")
     terms = left.split(",")
     if not all(c.isalpha() for c in left.replace(",", "") + output):
-        raise fail(f"{what}: axes are named by letters, operands are separated by commas, as in \"jk,k->j\".")
+        raise fail(f'{what}: axes are named by letters, operands are separated by commas, as in "jk,k->j".')
     if len(terms) != len(operands):
         raise fail(f"{what}: the notation has {len(terms)} operand(s), but {len(operands)} were given.")
     if not arrow:
@@ -94,7 +94,10 @@ def _parse(spec: object, operands: Sequence[Value]) -> tuple[list[str], str]:
         if len(term) != len(value.shape):
             raise fail(f"{what}: '{term}' names {len(term)} axes, but its operand is {value.text()}.")
         if len(set(term)) != len(term):
-            raise fail(f"{what}: '{term}' repeats a letter, a diagonal, which is not supported. Multiply by an identity mask.")
+            raise fail(
+                f"{what}: '{term}' repeats a letter: diagonals are not supported. Multiply by a mask instead, such as "
+                "np.eye(n)."
+            )
         for letter, size in zip(term, value.shape, strict=True):
             known, first = sizes.setdefault(letter, (size, value))
             if known != size:

@@ -96,7 +96,8 @@ class Exploration:
         for prefix in self._with("waiting"):
             try:
                 self.knowledge.states = guess_states(
-                    self.knowledge, lambda prefix=prefix: trace_form(self.knowledge, self._facts(prefix))  # type: ignore[misc]
+                    self.knowledge,
+                    lambda prefix=prefix: trace_form(self.knowledge, self._facts(prefix)),  # type: ignore[misc]
                 )
             except NeedsExample as question:
                 self.open_questions.setdefault(str(question))

@@ -100,6 +100,7 @@ class Exploring:
         self.leaf: set[Path] = set()
 
     def answer(self, test: Test) -> Answer:
+        """The assumed answer."""
         answer = self.forced[test] if test in self.forced else self._usual(test)
         if isinstance(test, IsLeaf) and answer is True:
             self.leaf.add(test.path)
@@ -119,9 +120,11 @@ class Exploring:
                 assert_never(test)
 
     def sample(self, name: str, path: Path) -> Any:
+        """Nothing: there is no node."""
         return ABSENT
 
     def is_missing(self, name: str, path: Path) -> object | None:
+        """None: what an assumed node lacks is None."""
         return None
 
 
@@ -133,6 +136,7 @@ class Seen:
         self.knowledge = knowledge
 
     def answer(self, test: Test) -> Answer:
+        """The node's own answer."""
         k = self.knowledge
         owner = self._resolve(test.path)
         match test:
@@ -150,12 +154,14 @@ class Seen:
                 assert_never(test)
 
     def sample(self, name: str, path: Path) -> Any:
+        """The attribute's value."""
         try:
             return self.knowledge.accessors.read(self._resolve(path), name, ABSENT)
         except NeedsExample:
             return ABSENT
 
     def is_missing(self, name: str, path: Path) -> object | None:
+        """The object, if it has no such attribute."""
         owner = self._resolve(path)
         return owner if self.knowledge.accessors.read(owner, name, ABSENT) is ABSENT else None
 

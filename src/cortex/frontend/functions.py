@@ -7,7 +7,6 @@ from typing import Any
 
 from cortex.frontend import children, contraction, indexing, movement, pointwise, reduction
 from cortex.frontend.builder import Value
-from cortex.frontend.children import EdgeValues
 from cortex.frontend.pointwise import arithmetic, comparison, fill
 from cortex.frontend.spans import fail
 from cortex.frontend.tensor import Operand, Tensor, index_of, value_of
@@ -105,7 +104,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Tensor]:
 
 def reshape(x: Any, *shape: Any) -> Tensor:
     """The same elements in another shape."""
-    return Tensor(movement.reshape(value_of(x), _sizes(shape)))
+    return Tensor(movement.reshape(value_of(x), _sizes(shape, least=-1)))
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
@@ -118,7 +117,7 @@ def embedding(table: Any, index: Any) -> Tensor:
     if isinstance(index, int):
         return Tensor(indexing.index_value(value_of(table), (index,)))
     if not isinstance(index, Operand):
-        raise fail(f"embedding(): the index is a {type(index).__name__}; it must be an integer field such as node.word.")
+        raise fail(f"embedding(): the index is a {type(index).__name__}; it must be an integer field: node.word.")
     return Tensor(indexing.lookup(value_of(table), index_of(index)))
 
 
@@ -196,7 +195,7 @@ def ones(*shape: Any) -> Tensor:
 def full(shape: int | Sequence[int], value: float) -> Tensor:
     """A tensor with `value` everywhere."""
     if not isinstance(value, int | float):
-        raise fail(f"full(): the value is a {type(value).__name__}; it must be a number. Broadcast tensors by adding zeros.")
+        raise fail(f"full(): the value is a {type(value).__name__}; it must be a number. For tensors, add zeros(...).")
     return Tensor(fill(value, _sizes((shape,))))
 
 
@@ -216,8 +215,10 @@ def _several(what: str, xs: Iterable[Any]) -> list[Value]:
     return values
 
 
-def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
+def _sizes(shape: tuple[Any, ...], least: int = 0) -> tuple[int, ...]:
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    if not all(isinstance(n, int) for n in sizes):
-        raise fail(f"a shape consists of integers, not {sizes!r}. Sizes are known while tracing: use x.shape[0].")
+    if not all(isinstance(n, int) and n >= least for n in sizes):
+        raise fail(
+            f"a shape consists of non-negative integers, not {sizes!r}. Sizes are constants, such as x.shape[0]."
+        )
     return sizes

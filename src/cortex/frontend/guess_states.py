@@ -27,7 +27,7 @@ def guess_states(k: Knowledge, trace: Callable[[], StateForm]) -> StateForm:
             form = _settle(k, guess, trace)
         except ModelError as error:
             problem = error if _is_better(error, problem) else problem
-        except Exception:  # noqa: S112 - a wrong supposition can fail in any way, also inside the user's code
+        except Exception:
             continue
         else:
             if form is not None:

@@ -18,7 +18,9 @@ class Knowledge:
     Dictionaries with None values stand for ordered sets.
     """
 
-    def __init__(self, name: str, model: object, arguments: dict[str, Any], weights: Weights, accessors: Accessors) -> None:
+    def __init__(
+        self, name: str, model: object, arguments: dict[str, Any], weights: Weights, accessors: Accessors
+    ) -> None:
         self.name = name
         self.model = model
         self.arguments = arguments
@@ -37,13 +39,13 @@ class Knowledge:
     def note_slot(self, name: str) -> None:
         """`node.NAME` is a child."""
         if name in self.lists:
-            raise fail(f"node.{name} is used as one child here and as a list of children elsewhere; it can be only one.")
+            raise fail(f"node.{name} is used as one child here and as a list of children elsewhere; choose one.")
         self._note_relation(self.slots, name)
 
     def note_list(self, name: str) -> None:
         """`node.NAME` is a list of children."""
         if name in self.slots:
-            raise fail(f"node.{name} is used as a list of children here and as one child elsewhere; it can be only one.")
+            raise fail(f"node.{name} is used as a list of children here and as one child elsewhere; choose one.")
         self._note_relation(self.lists, name)
 
     def _note_relation(self, names: dict[str, None], name: str) -> None:

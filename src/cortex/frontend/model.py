@@ -11,7 +11,7 @@ import numpy as np
 from cortex.errors import ModelError
 from cortex.frontend.builder import Builder, builder, is_tracing
 from cortex.frontend.spans import fail, span_of_function
-from cortex.frontend.standin import Place, StandIn
+from cortex.frontend.standin import Attribute, StandIn
 from cortex.frontend.state import StateRecord, child_state
 from cortex.frontend.tensor import Operand, Tensor
 from cortex.frontend.weight_space import WeightSpace
@@ -66,7 +66,7 @@ class RecursiveModel:
         except TypeError as error:
             raise fail(f"call of {self.name}{self.signature}: {error}.") from None
         if self.node_parameter not in given:
-            raise fail(f"call of {self.name}{self.signature} without a node. Call it on a child: {self.name}(node.left).")
+            raise fail(f"{self.name} is called without a node. Call it on a child: {self.name}(node.left).")
         node = given.pop(self.node_parameter)
         self._check_constant(b, given)
         return child_state(self._path(node))
@@ -75,14 +75,12 @@ class RecursiveModel:
         """The path to the child a recursive call is made on."""
         match node:
             case StandIn():
-                if isinstance(node, Operand):
-                    sample = node._cortex_sample()  # type: ignore[attr-defined]
-                    if isinstance(sample, list | tuple):
-                        name = node._cortex_name  # type: ignore[attr-defined]
-                        raise fail(
-                            f"{self.name} is called on node.{name}, which is a list. Call it on each child: "
-                            f"cortex.sum({self.name}(k) for k in node.{name})."
-                        )
+                if isinstance(node, Attribute) and isinstance(node._cortex_sample(), list | tuple):
+                    name = node._cortex_name
+                    raise fail(
+                        f"{self.name} is called on node.{name}, which is a list. Call it on each child: "
+                        f"cortex.sum({self.name}(k) for k in node.{name})."
+                    )
                 path = node._cortex_path()
                 if not path:
                     raise fail(
@@ -117,7 +115,10 @@ class RecursiveModel:
                     "combine it there."
                 )
             if isinstance(value, WeightSpace) and isinstance(top, WeightSpace) and value is not top:
-                raise fail(f"argument '{name}' of a recursive call of {self.name} is another group of weights; pass `{name}` itself.")
+                raise fail(
+                    f"argument '{name}' of a recursive call of {self.name} is not the first call's group of weights. "
+                    f"Pass `{name}` itself."
+                )
             if value is not top and not _same_constant(value, top):
                 raise fail(
                     f"argument '{name}' of a recursive call of {self.name} differs from the first call's; all calls "

@@ -68,7 +68,7 @@ def split(x: Value, parts: int | Sequence[int], axis: int) -> list[Value]:
     total = x.shape[axis]
     if isinstance(parts, int):
         if parts < 1 or total % parts:
-            raise fail(f"split({parts}) of {x.text()}: axis {axis} has size {total}, which is not a multiple of {parts}.")
+            raise fail(f"split({parts}) of {x.text()}: the size of axis {axis}, {total}, is not a multiple of {parts}.")
         sizes = [total // parts] * parts
     else:
         sizes = list(parts)

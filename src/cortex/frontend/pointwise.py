@@ -72,9 +72,7 @@ def negate(x: Value) -> Value:
 def where(cond: Value, x: Value, y: Value) -> Value:
     """`x` where `cond`, else `y`."""
     if cond.dtype != "bool":
-        raise fail(
-            f"where(): the condition is {cond.text()} of floats, not of truth values. Compare it first: x > 0."
-        )
+        raise fail(f"where(): the condition is {cond.text()} of floats, not of truth values. Compare it first: x > 0.")
     x, y = as_float(x), as_float(y)
     shape = broadcast_shapes("where()", cond, x, y)
     return builder().emit(Where(cond.name, x.name, y.name), shape, cond, x, y)

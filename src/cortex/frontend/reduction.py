@@ -62,7 +62,7 @@ def layer_norm(x: Value, weight: Value | None, bias: Value | None, eps: float) -
         if value is None:
             continue
         if broadcast_shapes("layer_norm()", result, value) != x.shape:
-            raise fail(f"layer_norm() of {x.text()}: its {name} is {value.text()}, but must be of shape {x.shape[-1:]}.")
+            raise fail(f"layer_norm() of {x.text()}: its {name} is {value.text()}; it must have shape {x.shape[-1:]}.")
         result = arithmetic("mul" if name == "weight" else "add", result, value)
     return result
 

@@ -39,7 +39,7 @@ class StandIn:
         return "a node is used as a tensor here. Call the model on it, or read a field such as node.word."
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name.startswith("_cortex"):
+        if name.startswith(("__", "_cortex")):
             raise AttributeError(name)  # Python and NumPy probe for protocols
         return read_attribute(self, name)
 
@@ -125,7 +125,7 @@ class Attribute(Operand, StandIn):
         return (*owner, Slot(name))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name.startswith("_cortex"):
+        if name.startswith(("__", "_cortex")):
             raise AttributeError(name)
         sample = self._cortex_sample()
         if sample is not ABSENT and is_plain(sample):
@@ -142,8 +142,8 @@ class Attribute(Operand, StandIn):
         owner = self._cortex_owner._cortex_path()
         if any(isinstance(hop, Each) for hop in owner):
             raise fail(
-                f"'{self._cortex_name}' of a child inside a comprehension over children is used as a list. Let the call "
-                "for that child return what is needed as a state."
+                f"'{self._cortex_name}' of a child inside a comprehension over children is used as a list. Let the "
+                "call for that child return what is needed as a state."
             )
         builder().knowledge.note_list(self._cortex_name)
         return owner
@@ -252,9 +252,11 @@ class Attribute(Operand, StandIn):
         return int(self._cortex_tag())
 
     def __call__(self, *_: object, **__: object) -> Any:
+        """Refuse: methods of nodes cannot be traced."""
+        name = self._cortex_name
         raise fail(
-            f"node.{self._cortex_name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
-            f'fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}()}} and read node.{self._cortex_name}.'
+            f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
+            f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
         )
 
     def __lt__(self, other: Any) -> Any:
@@ -296,7 +298,7 @@ def _shape(sample: Any, name: str) -> tuple[int, ...]:
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype.kind not in "fiub":
-        raise fail(f"node.{name} is computed with, but its value is a {type(sample).__name__}, not a number or an array.")
+        raise fail(f"node.{name} is computed with, but its value is a {type(sample).__name__}, not numbers.")
     return tuple(array.shape)
 
 

@@ -32,7 +32,7 @@ class StateRecord:
         return f"a state is used as a tensor here. Choose one of its tensors: {names}."
 
     def __getattr__(self, name: str) -> Tensor:
-        if name.startswith("__") or name.startswith("_cortex"):
+        if name.startswith(("__", "_cortex")):
             raise AttributeError(name)
         return self._get(name)
 
@@ -108,7 +108,9 @@ def states_of(result: Any) -> tuple[StateForm, tuple[Value, ...]]:
     """What the model function returned, as states of the node."""
     match result:
         case None:
-            raise ModelError("the model returned None. Every path has to return a tensor, a tuple of them, or cortex.state(...).")
+            raise ModelError(
+                "the model returned None. Every path has to return a tensor, a tuple of tensors, or cortex.state(...)."
+            )
         case StateRecord():
             named = dict(result._tensors)
             form = "named"

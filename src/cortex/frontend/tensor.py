@@ -103,7 +103,7 @@ class Tensor(Operand):
         return self._value.dtype
 
     @property
-    def T(self) -> Tensor:
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The tensor with its axes reversed."""
         return Tensor(movement.transpose(self._value, None))
 
@@ -191,7 +191,7 @@ class Tensor(Operand):
         raise self._computed("become a Python float", "Keep it a tensor; numbers and tensors can be mixed freely")
 
     def __index__(self) -> NoReturn:
-        raise self._computed("be a Python index or a loop bound", "Index with a field of the node, as in w.emb[node.word]")
+        raise self._computed("be a Python index or a loop bound", "Index with a field of the node: w.emb[node.word]")
 
     def __contains__(self, item: object) -> NoReturn:
         raise self._computed("be searched with `in`", "Compare elementwise and choose with cortex.where(cond, x, y)")
@@ -216,11 +216,13 @@ def value_of(x: Any) -> Value:
         case np.ndarray() if x.ndim == 0:
             return pointwise.fill(float(x))
         case None:
-            raise fail("None is used as a tensor here. Is it an optional attribute of the node? Test it with `is None` first.")
+            raise fail(
+                "None is used as a tensor here. Where an attribute of the node may be None, test `is None` first."
+            )
         case list() | tuple():
             raise fail(
-                f"a Python {type(x).__name__} is used as a tensor here. Join tensors with cortex.concat or cortex.stack, "
-                "and write constants as np.array([...])."
+                f"a Python {type(x).__name__} is used as a tensor here. Join tensors with cortex.concat or "
+                "cortex.stack, and write constants as np.array([...])."
             )
     if hasattr(x, "_cortex_explain"):
         raise fail(x._cortex_explain())

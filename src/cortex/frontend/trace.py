@@ -93,8 +93,8 @@ class Trace:
             if not asked and self._exploration.dropped is not None:
                 reason = f" It failed with {type(self._exploration.dropped).__name__}: {self._exploration.dropped}."
             raise ModelError(
-                f"model '{self._model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] to "
-                "cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
+                f"model '{self._model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] "
+                "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
                 span_of_function(self._model.function.__code__),
             )
         return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
@@ -166,5 +166,5 @@ def _missing(error: MissingAttribute) -> StructureError:
     place = "" if span is None else f"\n\n{excerpt(span)}"
     return StructureError(
         f"the model reads '{error.attribute}' of a {kind} that has no such attribute. Set it (to None where there is "
-        f'none), or pass fields={{"{error.attribute}": ...}} with the attribute\'s name or a function of the node.{place}'
+        f"none), or say with fields= which attribute or which function of the node it is.{place}"
     )

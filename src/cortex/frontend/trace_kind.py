@@ -54,10 +54,11 @@ def _agree(
     types = dict(zip(form.names, form.types, strict=True))
     if form.form == expected.form and types == dict(zip(expected.names, expected.types, strict=True)):
         return values
-    different = [n for n in form.names if types[n] not in (t for m, t in zip(expected.names, expected.types) if m == n)]
+    wanted = dict(zip(expected.names, expected.types, strict=True))
+    different = [name for name in form.names if types[name] != wanted.get(name)]
     span = values[different[0] if different else form.names[0]].let.span
     raise ModelError(
-        f"kind '{kind_name(facts.guard())}' of model '{k.name}' returns {form.text()}, but kind '{k.first_kind}' returns "
-        f"{expected.text()}. All kinds of node must return states of the same names and shapes.",
+        f"kind '{kind_name(facts.guard())}' of model '{k.name}' returns {form.text()}, but kind '{k.first_kind}' "
+        f"returns {expected.text()}. All kinds of node must return states of the same names and shapes.",
         span,
     )

@@ -29,10 +29,11 @@ class WeightSpace:
 
     def _cortex_explain(self) -> str:
         inside = ", ".join(f"'{name}'" for name in self)
-        return f"the group of weights '{self._prefix.rstrip('.')}' is used as a tensor. It contains {inside or 'nothing'}."
+        group = self._prefix.rstrip(".")
+        return f"the group of weights '{group}' is used as a tensor. It contains {inside or 'nothing'}."
 
     def __getattr__(self, name: str) -> Tensor | WeightSpace:
-        if name.startswith("__") or name.startswith("_cortex"):
+        if name.startswith(("__", "_cortex")):
             raise AttributeError(name)
         return self._get(name)
 

@@ -20,8 +20,9 @@ class Hoist(Step[ir.Model]):
     after:   derived_0 = b + c                        once, at load time
              h = tanh(U @ s + derived_0)
 
-    A mere view of one parameter stays a view, and a constant stays a constant. Equal expressions, in one kind or
-    in several, share one derived parameter.
+    A view of a matrix, or of more, stays a view, and a constant stays a constant. A slice of a vector (a gate's part
+    of a bias) is hoisted, so that it starts on a vector boundary and has padding of its own. Equal expressions, in one
+    kind or in several, share one derived parameter.
     """
 
     def apply(self, program: ir.Model) -> ir.Model:
@@ -84,9 +85,11 @@ def _hoist_kind(kind: ir.Kind, declared: Declared, found: _Found) -> ir.Kind:
 
 
 def _is_view(let: ir.Let, by_name: dict[str, ir.Let]) -> bool:
-    """Is `let` a parameter, a constant, or a chain of views of one?"""
+    """Is `let` a parameter, a constant, or a chain of views of one, other than a slice of a vector?"""
     op = let.op
     while isinstance(op, VIEWS):
+        if isinstance(op, ir.Slice) and len(op.ranges) == 1:
+            return False
         op = by_name[op.x].op
     return isinstance(op, ir.Param | ir.Fill)
 

@@ -91,21 +91,20 @@ class _Writer:
         return body
 
     def column_blocks(self) -> Block:
-        width = self.tile.vectors * self.tile.lanes
-        full, rest = divmod(self.extent, width)
-        stmts: list[Stmt] = []
-        if full:
-            block = Var(self.names.fresh(f"{self.tile.columns}_o"))
-            whole = _Columns(mul(block, width), self.tile.vectors, self.tile.lanes)
-            stmts.append(For(block.name, Int(0), Int(full), self.row_tiles(whole)))
-        first = full * width
-        vectors, odd = divmod(rest, self.tile.lanes)
+        lanes = self.tile.lanes
+        whole, odd = divmod(self.extent, lanes)
         if odd and self.padded:
-            vectors, odd = vectors + 1, 0
+            whole, odd = whole + 1, 0
+        blocks, vectors = divmod(whole, self.tile.vectors)
+        stmts: list[Stmt] = []
+        if blocks:
+            block = Var(self.names.fresh(f"{self.tile.columns}_o"))
+            columns = _Columns(mul(block, self.tile.vectors * lanes), self.tile.vectors, lanes)
+            stmts.append(For(block.name, Int(0), Int(blocks), self.row_tiles(columns)))
         if vectors:
-            stmts += self.row_tiles(_Columns(Int(first), vectors, self.tile.lanes))
+            stmts += self.row_tiles(_Columns(Int((whole - vectors) * lanes), vectors, lanes))
         if odd:
-            stmts += self.row_tiles(_Columns(Int(first + vectors * self.tile.lanes), 1, odd))
+            stmts += self.row_tiles(_Columns(Int(whole * lanes), 1, odd))
         return tuple(stmts)
 
     def row_tiles(self, columns: _Columns) -> Block:

@@ -1,0 +1,213 @@
+"""Forests: constructors, what they refuse, and large ones."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cortex.errors import StructureError
+from cortex.runtime.forest import Forest
+
+HYP = Path(__file__).parents[3] / "shared" / "data" / "aig" / "hyp.aig"
+
+
+def test_parents() -> None:
+    forest = Forest.from_parents([2, 2, -1, 0, -1, 2])
+    pointer, index = forest.lists["children"]
+    assert pointer.tolist() == [0, 1, 1, 4, 4, 4, 4]
+    assert index.tolist() == [3, 0, 1, 5]
+    assert forest.roots.tolist() == [2, 4]
+
+
+def test_default_roots_are_nobodys_children() -> None:
+    assert Forest.from_slots({"left": [-1, 0, 0], "right": [-1, -1, 0]}).roots.tolist() == [1, 2]
+    assert Forest.from_children([0, 0, 1], [0], relation="kids").roots.tolist() == [1]
+    assert Forest.from_parents([]).num_nodes == 0
+
+
+def test_nested() -> None:
+    forest = Forest.from_nested(((1, "x"), [], (2, (None, 2.5))))
+    pointer, index = forest.lists["children"]
+    kids = [index[pointer[i] : pointer[i + 1]].tolist() for i in range(forest.num_nodes)]
+    assert kids == [[1, 4, 5], [2, 3], [], [], [], [6, 7], [], [8, 9], [], []]
+    assert forest.fields["word"] == (None, None, 1, "x", None, None, 2, None, None, 2.5)
+    assert Forest.from_nested(5).num_nodes == 1
+
+
+def test_nested_data_are_trees_even_if_python_shares_them(linearizer: Any) -> None:
+    pair = (3, 4)
+    forest = Forest.from_nested((pair, pair))
+    assert linearizer([], ["children"]).linearize(forest)["arrays"]["field_word"].tolist() == [0, 0, 0, 3, 4, 3, 4]
+
+
+def test_nested_data_inside_themselves() -> None:
+    loop: list[Any] = [1, [2]]
+    loop[1].append(loop)
+    with pytest.raises(StructureError, match="^nested data must not contain themselves, but a list does$"):
+        Forest.from_nested(loop)
+
+
+def test_deeply_nested_data() -> None:
+    data: Any = 1
+    for _ in range(100_000):
+        data = (data,)
+    assert Forest.from_nested(data).num_nodes == 100_001
+    while type(data) is tuple:
+        (data,) = data
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Forest.from_parents([-1, 2]), r"parents\[1\] is 2, which is no node; the forest has nodes 0 to 1"),
+        (lambda: Forest.from_parents([0]), "cycle, but node 0 is below itself: 0 -> 0"),
+        (lambda: Forest.from_parents([1, 2, 0, -1]), "cycle, but node 0 is below itself: 0 -> 2 -> 1 -> 0"),
+        (lambda: Forest.from_parents([[1]]), "parents has 2 dimensions"),
+        (lambda: Forest.from_parents([0.5]), "parents has elements of type float64; it must be an array of integers"),
+        (lambda: Forest.from_parents([True]), "elements of type bool"),
+        (lambda: Forest.from_parents(np.array([2**63], np.uint64)), "parents holds 9223372036854775808"),
+        (lambda: Forest.from_parents([2**40]), r"parents\[0\] is 1099511627776, which is no node"),
+        (lambda: Forest.from_children([], []), "pointer is empty"),
+        (lambda: Forest.from_children([0, 2, 1, 2], [1, 2]), "and falls after entry 1"),
+        (lambda: Forest.from_children([1, 2], [0, 0]), r"must rise from 0 to the number of children \(2\)"),
+        (lambda: Forest.from_children([0, 1], [-1]), r"index\[0\] is -1, which is no node"),
+        (lambda: Forest.from_children([0, 1], [0]), "node 0 is below itself"),
+        (lambda: Forest.from_slots({}), "slots is empty"),
+        (lambda: Forest.from_slots({"left": [-1], "right": []}), "lengths are {'left': 1, 'right': 0}"),
+        (lambda: Forest.from_slots({"left": [1, -1], "right": [-1, 0]}), "node 0 is below itself: 0 -> 1 -> 0"),
+        (lambda: Forest.from_slots({"left": [-2]}), r"slot 'left'\[0\] is -2, which is no node; .*\(-1 for none\)"),
+        (lambda: Forest.from_slots({"left": [-1]}, roots=[1]), r"roots\[0\] is 1, which is no node"),
+        (lambda: Forest.from_parents([-1], fields={"x": [1, 2]}), "field 'x' has 2 entries; it must have one for each"),
+        (lambda: Forest.from_parents([-1], fields={"x": 5}), "field 'x' is a int; it must be an array or a list"),
+        (lambda: Forest.from_parents([-1], fields={"x": "a"}), "field 'x' is a str; it must have one entry per node"),
+    ],
+)
+def test_refused(make: Any, message: str) -> None:
+    with pytest.raises(StructureError, match=message):
+        make()
+
+
+def test_a_relation_that_the_forest_has_not(linearizer: Any) -> None:
+    with pytest.raises(StructureError, match=r"follows 'left', and the forest has only the relations \['children'\]"):
+        linearizer(["left"]).linearize(Forest.from_parents([-1]))
+    with pytest.raises(StructureError, match=r"the list 'kids', .* \['left'\]; make it with relation='kids'"):
+        linearizer([], ["kids"]).linearize(Forest.from_slots({"left": [-1]}))
+
+
+def test_slots_as_a_list(linearizer: Any) -> None:
+    forest = Forest.from_slots({"left": [1, -1, -1], "right": [2, -1, -1]}, fields={"word": [0, 5, 6]})
+    found = linearizer([], ["children"], accessors={"children": ("left", "right")}).linearize(forest)
+    assert found["arrays"]["children_child"].tolist() == [1, 2]
+
+
+def test_arrays_changed_behind_our_back(linearizer: Any) -> None:
+    forest = Forest.from_slots({"left": [1, 2, -1]}, fields={"word": [1, 1, 1]})
+    left = forest.slots["left"]
+    left.flags.writeable = True
+    for bad, message in ((5, "has no node 5"), (-7, "has no node -7"), (0, "below itself")):
+        left[2] = bad
+        with pytest.raises(StructureError, match=message):
+            linearizer(["left"]).linearize(forest)
+    for changed in ({"left": left[:2]}, {"left": left.astype(np.int64)}, {"left": left[::-1]}, {"left": [1]}):
+        with pytest.raises(StructureError, match="is not the array that it was made with"):
+            linearizer(["left"]).linearize(Forest(3, changed, {}, {}, forest.roots))
+    pointers = np.array([0, 9, 1, 0], np.int32)
+    with pytest.raises(StructureError, match="must rise from 0"):
+        linearizer([], ["c"]).linearize(Forest(3, {}, {"c": (pointers, pointers[:0])}, {}, forest.roots))
+    with pytest.raises(StructureError, match="'word' is not the one"):
+        linearizer().linearize(Forest(3, {}, {}, {"word": np.zeros(2, np.int64)}, forest.roots))
+
+
+ANY = st.lists(st.integers(-3, 6), max_size=7)
+
+
+@settings(max_examples=400, deadline=None)
+@given(ANY, ANY, ANY)
+def test_any_arrays_give_a_form_or_an_error(linearizer: Any, a: list[int], b: list[int], roots: list[int]) -> None:
+    makers = (
+        lambda: (linearizer([], ["children"], uses=[[], []]), Forest.from_parents(a)),
+        lambda: (linearizer([], ["children"], uses=[[], []]), Forest.from_children(sorted(a), b, roots=roots)),
+        lambda: (linearizer(["left", "right"], uses=[[], []]), Forest.from_slots({"left": a, "right": b})),
+    )
+    for make in makers:
+        try:
+            reading, forest = make()
+        except StructureError:
+            continue
+        form = reading.linearize(forest)
+        arrays, n = form["arrays"], forest.num_nodes
+        assert sorted(arrays["order"].tolist()) == list(range(n))
+        if "children_child" in arrays:
+            assert (arrays["children_child"] > arrays["children_parent"]).all()
+
+
+def read_aiger(data: bytes) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The operands of every variable of a binary AIGER file, -1 for inputs."""
+    header, _, rest = data.partition(b"\n")
+    _, last, inputs, latches, outputs, gates = header.split()
+    assert int(latches) == 0
+    at = 0
+    for _ in range(int(outputs)):
+        at = rest.index(b"\n", at) + 1
+    slots = np.full((2, int(last) + 1), -1)
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = rest[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    for gate in range(int(inputs) + 1, int(inputs) + 1 + int(gates)):
+        first = 2 * gate - number()
+        slots[:, gate] = first >> 1, (first - number()) >> 1
+    return slots[0], slots[1]
+
+
+def check_large(linearizer: Any, left: Any, right: Any, depth: int) -> None:
+    forest = Forest.from_slots({"left": left, "right": right}, fields={"word": np.arange(len(left)) % 1000})
+    reading = linearizer(["left", "right"])
+    took = []
+    for _ in range(3):
+        start = time.perf_counter()
+        found = reading.linearize(forest)
+        took.append(time.perf_counter() - start)
+    print(f"{len(left)} nodes from arrays: {min(took) * 1e3:.1f} ms")
+    assert found["sizes"]["num_groups"] == depth + 1
+    ids = np.arange(len(left))
+    for name, given_children in (("child_left", left), ("child_right", right)):
+        child = found["arrays"][name]
+        assert ((child > ids) | (child == -1)).all()
+        order = found["arrays"]["order"]
+        assert (child[order] == np.where(given_children < 0, -1, order[given_children])).all()
+    assert min(took) < 0.2
+
+
+@pytest.mark.skipif(not HYP.exists(), reason="the circuit is not part of the repository")
+def test_hyp(linearizer: Any) -> None:
+    left, right = read_aiger(HYP.read_bytes())
+    assert (left >= 0).sum() == 214_335
+    check_large(linearizer, left, right, 24_801)
+
+
+def test_a_large_deep_graph(linearizer: Any) -> None:
+    n, leaves = 214_592, 257
+    random = np.random.default_rng(0)
+    left, right = np.full(n, -1), np.full(n, -1)
+    gates = np.arange(leaves, n)
+    left[leaves:] = gates - 1 - random.integers(0, 8, n - leaves)
+    right[leaves:] = random.integers(0, gates)
+    depth = np.zeros(n, np.int64)
+    for g in gates:
+        depth[g] = 1 + max(depth[left[g]], depth[right[g]])
+    check_large(linearizer, left, right, int(depth.max()))
