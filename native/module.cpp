@@ -34,6 +34,10 @@ PyType_Slot collected[] = {
     {0, nullptr},
 };
 
+Run run(nb::handle_t<Program> program, nb::handle structures, bool single) {
+  return Run(nb::borrow(program), structures, single);
+}
+
 bool import_numpy() { return _import_array() >= 0; }
 
 }  // namespace
@@ -49,16 +53,16 @@ NB_MODULE(_native, m) {
   nb::class_<Linearizer>(m, "Linearizer", nb::type_slots(collected<Linearizer>),
                          "Turns structures into the linear form that a spec describes.")
       .def(nb::init<nb::dict>(), "spec"_a)
-      .def("linearize", &Linearizer::linearize, "structures"_a,
+      .def("linearize", &Linearizer::linearize, "structures"_a.none(),
            "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
 
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
                       "A compiled function together with everything it takes.")
       .def(nb::init<nb::object, nb::dict>(), "linearizer"_a, "layout"_a)
-      .def("run", &Program::run, "structures"_a, "single"_a,
+      .def("run", run, "structures"_a.none(), "single"_a,
            "Linearize a list of structures or a Forest and run the program on it.");
 
-  nb::class_<Run>(m, "Run", "The result of one call of a program.")
+  nb::class_<Run>(m, "Run", nb::type_slots(collected<Run>), "The result of one call of a program.")
       .def("root", &Run::root, "state"_a, "State number `state` at the roots.")
       .def("nodes", &Run::nodes, "state"_a, "State number `state` at every node, in the user's order.")
       .def("linear_form", &Run::linear_form, "The linear form that the program ran on, copied.")

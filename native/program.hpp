@@ -16,7 +16,7 @@ struct StateLayout {
   std::size_t block;
 };
 
-// What a program and its runs share. A run outlives its program, but needs only the layout and the pool.
+// Everything a program takes, and where in a workspace it goes.
 struct ProgramLayout {
   using Entry = void (*)(void** arrays, const std::int64_t* sizes);
 
@@ -27,30 +27,47 @@ struct ProgramLayout {
 
   Entry entry = nullptr;
   nb::object keepalive, linearizer_object;
-  Linearizer* linearizer = nullptr;
-  std::vector<std::size_t> sizes;  // which of the linearizer's sizes the function takes
+  Linearizer* linearizer = nullptr;  // null once the collector has taken the program apart
+  std::vector<std::size_t> sizes;    // which of the linearizer's sizes the function takes
   std::vector<Argument> arguments;
   std::vector<nb::object> weights;
   std::vector<Block> blocks;  // index arrays, float fields, then states and scratch as they come
+  std::size_t root_block, order_block;
   std::vector<StateLayout> states;
-  WorkspacePool pool;
 
   ProgramLayout(nb::object linearizer, nb::dict layout);
-  nb::object gather(const Workspace& from, std::size_t state, std::size_t index_block, std::int64_t count,
-                    bool leading_axis) const;
-  int traverse(visitproc visit, void* arg) const;
 
  private:
   void read_argument(nb::handle entry);
   void add_block(Extent extent, std::int64_t elements);
 };
 
+class Program {
+ public:
+  Program(nb::object linearizer, nb::dict layout) : layout_(std::move(linearizer), std::move(layout)) {}
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const ProgramLayout& layout() const { return layout_; }
+  WorkspacePool& pool() { return pool_; }
+
+  // Raises RuntimeError after drop_references().
+  Linearizer& linearizer() const;
+
+  int traverse(visitproc visit, void* arg) const;
+  void drop_references();
+
+ private:
+  ProgramLayout layout_;
+  WorkspacePool pool_;
+};
+
 // The result of one call. It holds the memory of the call until it is collected.
 class Run {
  public:
-  Run(std::shared_ptr<ProgramLayout> layout, std::unique_ptr<Workspace> workspace);
+  // Linearize a list of structures or a Forest and run `program` on it.
+  Run(nb::object program, nb::handle structures, bool single);
   Run(Run&&) = default;
-  friend class Program;
   Run& operator=(Run&&) = delete;
   ~Run();
 
@@ -59,28 +76,18 @@ class Run {
   nb::dict linear_form() const;
   std::int64_t num_nodes() const { return workspace_->sizes[0]; }
 
-  void copy_roots(bool single);
+  int traverse(visitproc visit, void* arg) const;
+  void drop_references() {}  // a cycle through a run also goes through its program, which lets go
 
  private:
-  const StateLayout& state_layout(std::size_t state) const;
+  void call(Request& request);
+  nb::object gather(std::size_t state, std::size_t index_block, std::int64_t count, bool leading_axis) const;
+  void check(std::size_t state) const;
 
-  std::shared_ptr<ProgramLayout> layout_;
+  nb::object program_object_;
+  Program* program_;
   std::unique_ptr<Workspace> workspace_;
   std::vector<nb::object> roots_;
-};
-
-class Program {
- public:
-  Program(nb::object linearizer, nb::dict layout)
-      : layout_(std::make_shared<ProgramLayout>(std::move(linearizer), std::move(layout))) {}
-
-  Run run(nb::handle structures, bool single);
-
-  int traverse(visitproc visit, void* arg) const { return layout_ ? layout_->traverse(visit, arg) : 0; }
-  void drop_references() { layout_.reset(); }
-
- private:
-  std::shared_ptr<ProgramLayout> layout_;
 };
 
 }  // namespace cortex

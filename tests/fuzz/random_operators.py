@@ -288,7 +288,7 @@ def constant(w: Writer) -> Value | None:
             f"cortex.ones({n}) * 0.5",
             f"cortex.full(({n},), 0.3)",
             f"cortex.tanh({w.weights.draw((n,))} * {w.weights.draw((n,))})",
-            f"{w.weights.draw((n, 5), 5)} @ {w.weights.draw((5,))}",
+            f"cortex.tanh({w.weights.draw((n, 5), 5)} @ {w.weights.draw((5,))})",
         ]
     )
     return w.let(text, (n,), 1.5)

@@ -27,6 +27,7 @@ class Timing:
     us: float
     us_min: float
     repetitions: int
+    batches: int
 
 
 @contextmanager
@@ -55,12 +56,16 @@ def interleave(
     """Time every system on every batch for about `budget` seconds in all, at least three turns each.
 
     `batches[i]()` builds batch i from new objects. When three turns of every system on all batches would exceed
-    the budget, fewer batches are used, the same for all systems and at least three (all, if there are fewer).
+    the budget, fewer batches are used: the first so many, the same for all systems and at least three (all, if
+    there are fewer). Before the first turn every system runs each of them once, untimed.
     """
-    # The first call per system pays for lazy set-up; the second tells how long a turn will take.
-    once = {name: min(seconds(run, batches[0]()), seconds(run, batches[0]())) for name, run in systems.items()}
-    affordable = int(budget / (MIN_TURNS * sum(once.values()) + 1e-9))
+    # The first call pays for lazy set-up; the second tells how long a turn will take.
+    once = [min(seconds(run, batches[0]()), seconds(run, batches[0]())) for run in systems.values()]
+    affordable = int(budget / ((MIN_TURNS + 1) * sum(once) + 1e-9))
     used = batches[: max(affordable, 3)]
+    for run in systems.values():
+        for fresh in used:
+            run(fresh())
 
     samples: dict[str, list[list[float]]] = {name: [[] for _ in used] for name in systems}
     spent = dict.fromkeys(systems, 0.0)
@@ -85,4 +90,5 @@ def _summary(times: list[list[float]]) -> Timing:
         us=1e6 * statistics.median(statistics.median(t) for t in times),
         us_min=1e6 * statistics.median(min(t) for t in times),
         repetitions=len(times[0]),
+        batches=len(times),
     )

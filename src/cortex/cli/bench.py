@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from cortex.cli import output
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cortex.bench.recursive import Row
 
 SUITES = ("recursive", "machine")
@@ -114,20 +115,16 @@ def _recursive(
     output.write_json(json_file, [row.as_json() for row in rows])
 
 
-def _print(console: Any, rows: list[Row]) -> None:
-    key: Callable[[Row], tuple[str, int, int, int]] = lambda r: (r.model, r.hidden, r.batch, r.threads)  # noqa: E731
+def _print(console: Console, rows: list[Row]) -> None:
     table = []
-    for (model, hidden, batch, threads), cell in groupby(rows, key):
-        us = {row.system: row.us for row in cell}
-        eager, batched = us["torch-eager"] / us["cortex"], us["torch-batched"] / us["cortex"]
-        times = [f"{us[system]:.0f}" for system in ("cortex", "torch-eager", "torch-batched", "limit")]
-        ratios = [f"{eager:.1f}x", f"{batched:.1f}x", f"{us['cortex'] / us['limit']:.2f}"]
-        table.append([f"{model} {hidden}", str(batch), str(threads), *times, *ratios])
-    columns = ("model H", "batch", "threads", "cortex", "torch-eager", "torch-batched", "limit")
-    speedups = ("faster than eager", "faster than batched", "times the limit")
-    output.print_table(console, "median us per batch, Python objects to arrays", (*columns, *speedups), table)
-    for source in dict.fromkeys((row.data, row.model) for row in rows):
-        console.print(f"{source[1]}: {source[0]}")
-    for row in rows:
-        if row.system == "torch-batched":
-            console.print(f"torch-batched, {row.model} H={row.hidden} batch {row.batch}: {row.form}")
+    for cell, group in groupby(rows, lambda row: (row.model, row.hidden, row.batch, row.threads)):
+        us = {row.system: row.us for row in group}
+        ours, *others = (us[system] for system in ("cortex", "torch-eager", "torch-batched", "limit"))
+        pairs = [text for value in others for text in (f"{value:.0f}", f"{value / ours:.2f}x")]
+        table.append([*map(str, cell), f"{ours:.0f}", *pairs])
+    title = "Median us per batch, from objects to arrays (x: times what Cortex takes)"
+    columns = ("model", "H", "batch", "threads", "cortex", "eager", "", "batched", "", "limit", "")
+    output.print_table(console, title, columns, table)
+    for model, source in {row.model: row.data for row in rows}.items():
+        forms = {row.form: None for row in rows if row.system == "torch-batched" and row.model == model}
+        console.print(f"{model}: {source}; batched: {' or '.join(forms)}", highlight=False)

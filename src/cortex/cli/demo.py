@@ -177,9 +177,9 @@ def _rows(r: Report) -> list[tuple[str, str]]:
         ("encoding all", f"{r.encode_s:.2f} s, {r.batch} functions per call"),
         ("throughput", f"{r.functions_per_s:,.0f} functions/s, {r.nodes_per_s:,.0f} nodes/s"),
         ("latency of one function", f"p50 {r.p50_us:,.0f} us, p99 {r.p99_us:,.0f} us"),
-        ("batched", f"{r.groups_per_call:.0f} groups per call, {r.nodes_per_group:.0f} nodes per group"),
+        ("batched", f"{r.groups_per_call:.0f} groups a call, {r.nodes_per_group:.0f} nodes a group"),
         ("largest group", f"{r.largest_group:,} nodes"),
-        ("largest difference to the interpreter", f"{r.worst_error:.1e}"),
+        ("largest error (interpreter)", f"{r.worst_error:.1e}"),
     ]
     if r.times_faster_than_torch_eager is not None:
         rows.append(("faster than PyTorch eager", f"{r.times_faster_than_torch_eager:.1f} times"))

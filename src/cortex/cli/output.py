@@ -35,9 +35,9 @@ def print_table(to: Console, title: str, columns: Sequence[str], rows: Sequence[
     """A table whose columns are right-aligned but for the first."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     for i, name in enumerate(columns):
-        table.add_column(name, justify="right" if i else "left")
+        table.add_column(name, justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     to.print(table)

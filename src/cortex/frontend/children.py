@@ -83,8 +83,11 @@ def _with_edges(
         yield from items()
 
 
-class EdgeValues:
-    """One tensor per child: what softmax over children returns. Iterate it beside the children, with zip."""
+class EdgeValues(Operand):
+    """One tensor per child: what softmax over children returns. Iterate it beside the children, with zip.
+
+    It is an `Operand` so that computing with it as if it were one tensor says what to do instead.
+    """
 
     __slots__ = ("_value",)
 
@@ -96,6 +99,9 @@ class EdgeValues:
             f"the softmax over '{self._value.over}' has one value per child; it is not a tensor. "
             f"Use it as in cortex.sum(a_k * f(k).h for a_k, k in zip(a, node.{self._value.over}))."
         )
+
+    def _cortex_value(self) -> Value:
+        raise fail(self._cortex_explain())
 
     def __iter__(self) -> Iterator[Tensor]:
         b = builder()
@@ -112,13 +118,13 @@ class EdgeValues:
 
 
 def is_list(x: Operand) -> bool:
-    """Is this attribute of a node known to be a list of children?"""
-    return not isinstance(x, Tensor) and getattr(x, "_cortex_name", None) in builder().knowledge.lists
+    """Does this stand for several values: one per child, or a list of children?"""
+    return isinstance(x, EdgeValues) or getattr(x, "_cortex_name", None) in builder().knowledge.lists
 
 
 def gather(what: str, items: Iterable[Any]) -> list[Value]:
     """The values of an iterable. What a comprehension over children yields is per edge, even a constant."""
-    if isinstance(items, Operand):
+    if isinstance(items, Operand) and not isinstance(items, EdgeValues):
         raise fail(f"{what}() of nodes: reduce tensors of the children: cortex.{what}(f(k) for k in node.children).")
     b = builder()
     running = {r for r, sites in b.iterating.items() if sites}

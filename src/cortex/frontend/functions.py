@@ -138,26 +138,26 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) 
 
 def sum(x: Any, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
     """Over axes of a tensor; or over children: `cortex.sum(f(k).h for k in node.children)`, 0 over none."""
-    if _is_items(x):
+    if _is_items(x, axis):
         return Tensor(children.reduce_items("sum", "add", x))
     return Tensor(reduction.axis_reduction("sum", "add", value_of(x), axis, keepdims))
 
 
 def mean(x: Any, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
     """Over axes of a tensor; or over children: `cortex.mean(f(k).h for k in node.children)`, 0 over none."""
-    return Tensor(children.mean_items(x) if _is_items(x) else reduction.mean(value_of(x), axis, keepdims))
+    return Tensor(children.mean_items(x) if _is_items(x, axis) else reduction.mean(value_of(x), axis, keepdims))
 
 
 def max(x: Any, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
     """Over axes of a tensor; or over children, 0 over none."""
-    if _is_items(x):
+    if _is_items(x, axis):
         return Tensor(children.reduce_items("max", "max", x))
     return Tensor(reduction.axis_reduction("max", "max", value_of(x), axis, keepdims))
 
 
 def min(x: Any, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
     """Over axes of a tensor; or over children, 0 over none."""
-    if _is_items(x):
+    if _is_items(x, axis):
         return Tensor(children.reduce_items("min", "min", x))
     return Tensor(reduction.axis_reduction("min", "min", value_of(x), axis, keepdims))
 
@@ -199,11 +199,12 @@ def full(shape: int | Sequence[int], value: float) -> Tensor:
     return Tensor(fill(value, _sizes((shape,))))
 
 
-def _is_items(x: Any) -> bool:
-    """Is `x` a collection of tensors rather than one?"""
-    if isinstance(x, Operand):
-        return children.is_list(x)
-    return isinstance(x, Iterable) and not hasattr(x, "__array__")
+def _is_items(x: Any, axis: reduction.Axis = None) -> bool:
+    """Is `x` a collection of tensors rather than one? Then the reduction is over its items, and has no axis."""
+    items = children.is_list(x) if isinstance(x, Operand) else isinstance(x, Iterable) and not hasattr(x, "__array__")
+    if items and axis is not None:
+        raise fail("a reduction over several tensors or over children has no axis; reduce each of them first.")
+    return items
 
 
 def _several(what: str, xs: Iterable[Any]) -> list[Value]:

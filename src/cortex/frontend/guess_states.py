@@ -6,47 +6,81 @@ come from the weights and fields. Exactly one form has to work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import product
 
 from cortex.errors import ModelError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.state_form import Form, Guess, StateForm
+from cortex.ra.ir import TensorType
 
 ROUNDS = 4
 """How often the result of a supposition is taken as the next one."""
+
+MAX_MIXED = 400
+"""How many combinations of shapes are tried for states of different shapes."""
 
 FORMS: tuple[tuple[Form, int], ...] = (("named", 0), ("bare", 1), ("tuple", 2), ("tuple", 3), ("tuple", 4))
 
 
 def guess_states(k: Knowledge, trace: Callable[[], StateForm]) -> StateForm:
-    """The states of the model, found with `trace`, which traces one kind and returns the form of its result."""
-    found: dict[StateForm, None] = {}
-    problem: ModelError | None = None
-    for guess in _guesses(k):
-        try:
-            form = _settle(k, guess, trace)
-        except ModelError as error:
-            problem = error if _is_better(error, problem) else problem
-        except Exception:
-            continue
-        else:
-            if form is not None:
-                found.setdefault(form)
-        finally:
-            k.guess = None
-    if len(found) == 1:
-        return next(iter(found))
+    """The states of the model, found with `trace`, which traces one kind and returns the form of its result.
+
+    Vectors of one size are supposed first, then less usual shapes, then states of different shapes: where vectors
+    fit, so would matrices whose columns are computed independently.
+    """
+    problems: list[ModelError] = []
+    names: dict[str, None] = {}
+    vectors, squares = _shapes(k)
+    for shapes in (vectors, [()], squares):
+        found: dict[StateForm, None] = {}
+        for guess in [Guess(form, shape, count) for form, count in FORMS for shape in shapes]:
+            found |= _settled(k, guess, trace, problems)
+            names |= dict.fromkeys(guess.types if guess.form == "named" else ())
+        if found:
+            return _only(k, list(found))
+    rank = None
+    found = {}
+    for guess in _mixed([*vectors, (), *squares], tuple(names)):
+        if found and _rank(guess) != rank:
+            break
+        rank = _rank(guess)
+        found |= _settled(k, guess, trace, problems)
     if found:
-        shapes = " or ".join(form.text() for form in list(found)[:3])
-        raise ModelError(
-            f"the states of model '{k.name}' could be {shapes}: every kind of node calls the model, and nothing fixes "
-            "the shapes. Give nodes without children a branch of their own: if node.is_leaf: return cortex.zeros(...)."
-        )
-    if problem is not None:
-        raise problem
+        return _only(k, list(found))
+    if problems:
+        raise max(problems, key=lambda error: error.span.line if error.span else 0)
     raise ModelError(
         f"the states of model '{k.name}' cannot be found: every kind of node calls the model. Give nodes without "
-        "children a branch of their own: if node.is_leaf: return ..."
+        "children a branch of their own: if node.is_leaf: return ...",
+        k.definition,
+    )
+
+
+def _settled(
+    k: Knowledge, guess: Guess, trace: Callable[[], StateForm], problems: list[ModelError]
+) -> dict[StateForm, None]:
+    """The form that a supposition leads to, if any. A wrong one can fail in any way, also in the user's code."""
+    try:
+        form = _settle(k, guess, trace)
+        return {} if form is None else {form: None}
+    except ModelError as error:
+        problems.append(error)
+    except Exception:
+        pass
+    finally:
+        k.guess = None
+    return {}
+
+
+def _only(k: Knowledge, forms: list[StateForm]) -> StateForm:
+    if len(forms) == 1:
+        return forms[0]
+    shapes = " or ".join(form.text() for form in forms[:3])
+    raise ModelError(
+        f"the states of model '{k.name}' could be {shapes}: every kind of node calls the model, and nothing fixes the "
+        "shapes. Give nodes without children a branch of their own: if node.is_leaf: return cortex.zeros(...).",
+        k.definition,
     )
 
 
@@ -66,17 +100,24 @@ def _settle(k: Knowledge, guess: Guess, trace: Callable[[], StateForm]) -> State
     return None
 
 
-def _guesses(k: Knowledge) -> Iterator[Guess]:
-    shapes = [k.weights.shape(name) for name in k.weights.names] + [t.shape for t in k.fields.values()]
-    sizes = dict.fromkeys(n for shape in shapes for n in shape)
-    square = [(n, n) for n in sizes if (n, n) in shapes]
-    for form, count in FORMS:
-        for shape in (*((n,) for n in sizes), *square, ()):
-            yield Guess(form, shape, count)
+def _shapes(k: Knowledge) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Vectors and square matrices of the sizes that occur in weights and fields."""
+    known = [k.weights.shape(name) for name in k.weights.names] + [t.shape for t in k.fields.values()]
+    sizes = dict.fromkeys(n for shape in known for n in shape)
+    return [(n,) for n in sizes], [(n, n) for n in sizes if (n, n) in known]
 
 
-def _is_better(new: ModelError, old: ModelError | None) -> bool:
-    """Prefer the problem found farthest down in the model: the other suppositions failed earlier."""
-    if old is None or old.span is None:
-        return True
-    return new.span is not None and new.span.line > old.span.line
+def _mixed(shapes: list[tuple[int, ...]], names: tuple[str, ...]) -> list[Guess]:
+    """States of different shapes, those of few axes first; fewer states where there would be too many cases."""
+    found: list[Guess] = []
+    for form, count in FORMS[2:] if len(names) < 2 else (("named", len(names)),):
+        own = names if form == "named" else tuple(map(str, range(count)))
+        if len(shapes) ** len(own) <= MAX_MIXED:
+            for chosen in product(shapes, repeat=len(own)):
+                types = dict(zip(own, map(TensorType, chosen), strict=True))
+                found.append(Guess(form, (), count, types))
+    return sorted(found, key=_rank)
+
+
+def _rank(guess: Guess) -> int:
+    return sum(len(t.shape) for t in guess.types.values())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cortex.frontend.fields import Accessors
 from cortex.frontend.signals import NeedsExample, Restart
-from cortex.frontend.spans import fail
+from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import TensorType
+
+if TYPE_CHECKING:
+    from cortex.frontend.model import RecursiveModel
 
 
 class Knowledge:
@@ -19,10 +22,11 @@ class Knowledge:
     """
 
     def __init__(
-        self, name: str, model: object, arguments: dict[str, Any], weights: Weights, accessors: Accessors
+        self, model: RecursiveModel, arguments: dict[str, Any], weights: Weights, accessors: Accessors
     ) -> None:
-        self.name = name
+        self.name = model.name
         self.model = model
+        self.definition = span_of_function(model.function.__code__)
         self.arguments = arguments
         self.weights = weights
         self.accessors = accessors

@@ -82,7 +82,7 @@ def power(x: Value, exponent: object) -> Value:
     """`x ** n` by multiplication; also ** 0.5 and ** -0.5 as (reciprocal) square roots."""
     if isinstance(exponent, float) and exponent.is_integer():
         exponent = int(exponent)
-    if exponent in (0.5, -0.5):
+    if isinstance(exponent, float) and exponent in (0.5, -0.5):
         root = unary("sqrt", x)
         return root if exponent == 0.5 else arithmetic("div", fill(1.0), root)
     if not isinstance(exponent, int) or isinstance(exponent, bool) or abs(exponent) > 64:

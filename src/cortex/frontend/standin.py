@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.children import iterate
-from cortex.frontend.facts import ABSENT, Path, is_plain
+from cortex.frontend.facts import ABSENT, Path, is_plain, plain
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
 from cortex.frontend.tensor import Operand, Tensor
@@ -193,9 +193,7 @@ class Attribute(Operand, StandIn):
                 return Tensor(self._cortex_value()) == other
             case Attribute():
                 return self is other or self._cortex_tag() == other._cortex_tag()
-            case np.generic():
-                other = other.item()
-        if not isinstance(other, str | int | float | bool):
+        if not is_plain(other):
             raise fail(
                 f"node.{self._cortex_name} is compared with a {type(other).__name__}; str, int, float and bool are "
                 f'accepted. Pass e.g. fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}.name}} '
@@ -205,7 +203,7 @@ class Attribute(Operand, StandIn):
         if any(isinstance(hop, Each) for hop in path):
             raise _each_fact(self._cortex_name)
         builder().knowledge.tags.setdefault(self._cortex_name)
-        return builder().facts.ask(Equals(self._cortex_name, other, path))
+        return builder().facts.ask(Equals(self._cortex_name, plain(other, self._cortex_name, self), path))
 
     def __ne__(self, other: object) -> Any:
         return Tensor(self._cortex_value()) != other if isinstance(other, Tensor) else not self == other
@@ -244,12 +242,16 @@ class Attribute(Operand, StandIn):
         return format(self._cortex_tag(), spec)
 
     def __index__(self) -> int:
+        return int(self._cortex_tag())
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        name = self._cortex_name
         if _indexes_an_array():
             raise fail(
-                f"a NumPy array is indexed with node.{self._cortex_name}, which NumPy would do once, now. Write "
-                f"cortex.embedding(table, node.{self._cortex_name}), or pass the array as a weight."
+                f"a NumPy array is indexed with node.{name}, which NumPy would do once, now. Write "
+                f"cortex.embedding(table, node.{name}), or pass the array as a weight."
             )
-        return int(self._cortex_tag())
+        raise fail(f"node.{name} cannot become a NumPy array: use the functions of cortex (cortex.tanh, ...).")
 
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""

@@ -21,7 +21,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates, Restart
-from cortex.frontend.spans import span_of_error, span_of_function
+from cortex.frontend.spans import span_of_error
 from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Array, Weights
@@ -44,7 +44,7 @@ class Trace:
         self.accessors = Accessors(fields, children)
         self._model = model
         arguments = model.arguments(WeightSpace(self.weights))
-        self._knowledge = Knowledge(model.name, model, arguments, self.weights, self.accessors)
+        self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
         self._tree = DecisionTree()
         self._exploration: Exploration | None = None
         self._has_seen = False
@@ -67,6 +67,7 @@ class Trace:
     def see(self, roots: Iterable[Any]) -> bool:
         """Trace the kinds of all nodes of the structures with these roots; True if any of them was new."""
         roots = list(roots)
+        self.explore()
         before = len(self._tree.order)
         forgot = False
         done = False
@@ -95,7 +96,7 @@ class Trace:
             raise ModelError(
                 f"model '{self._model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] "
                 "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
-                span_of_function(self._model.function.__code__),
+                self._knowledge.definition,
             )
         return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
 
@@ -148,14 +149,19 @@ class Trace:
     def _resolve(self, waiting: list[tuple[Any, str]]) -> None:
         """No kind can be traced first: suppose the states."""
         k = self._knowledge
+        asked = ""
         for node, question in waiting:
-            if not question:
-                k.states = guess_states(k, lambda node=node: trace_form(k, Facts(Seen(node, k))))  # type: ignore[misc]
-                return
+            try:
+                if not question:
+                    k.states = guess_states(k, lambda node=node: trace_form(k, Facts(Seen(node, k))))  # type: ignore[misc]
+                    return
+            except NeedsExample as signal:
+                question = str(signal)
+            asked = asked or question
         raise ModelError(
-            f"model '{self._model.name}' cannot be traced for these structures: it needs to know {waiting[0][1]}. "
+            f"model '{self._model.name}' cannot be traced for these structures: it needs to know {asked}. "
             "Declare the field, as in fields={'x': cortex.field((300,))}, or pass a structure that shows it.",
-            span_of_function(self._model.function.__code__),
+            self._knowledge.definition,
         )
 
 

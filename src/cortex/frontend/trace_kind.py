@@ -10,8 +10,6 @@ from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts
 from cortex.frontend.kind_names import kind_name
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.model import RecursiveModel
-from cortex.frontend.spans import span_of_function
 from cortex.frontend.standin import Place
 from cortex.frontend.state import states_of
 from cortex.frontend.state_form import StateForm
@@ -34,16 +32,14 @@ def trace_form(k: Knowledge, facts: Facts) -> StateForm:
 
 def run(k: Knowledge, facts: Facts) -> tuple[StateForm, tuple[Value, ...], Builder]:
     """Call the model function."""
-    assert isinstance(k.model, RecursiveModel)
     b = Builder(k, facts)
     with building(b):
-        result: Any = k.model.function(Place(()), **k.arguments)
         try:
+            result: Any = k.model.function(Place(()), **k.arguments)
             form, values = states_of(result)
         except ModelError as error:
-            if error.span is not None:
-                raise
-            raise ModelError(error.message, span_of_function(k.model.function.__code__)) from None
+            # A new error, raised here: its traceback does not lead through the front end.
+            raise ModelError(error.message, error.span or k.definition) from None
     return form, values, b
 
 

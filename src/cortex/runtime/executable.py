@@ -72,6 +72,16 @@ class Executable:
         return self._require().compiled
 
     @property
+    def traced(self) -> ra.Model:
+        """The model as it was traced, before any transformation."""
+        return self._trace.model()
+
+    @property
+    def weights(self) -> Mapping[str, Array]:
+        """The parameters in use, derived ones included."""
+        return self._require().params
+
+    @property
     def schedule(self) -> tuple[Step[Func], ...]:
         """The steps in use."""
         return self.compiled.schedule

@@ -1,0 +1,211 @@
+"""One golden text for every way in which a model can be wrong: the message, the user's line and the caret."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cortex
+from cortex.frontend.trace import Trace
+
+WEIGHTS = {
+    "W": np.ones((4, 3)), "U": np.ones((4, 4)), "V": np.ones((2, 4, 4)), "b": np.ones(4), "emb": np.ones((9, 4)),
+    "cell.bias": np.ones(4),
+}  # fmt: skip
+
+LEAF = "if node.is_leaf:\n    return w.b\n"
+
+BODIES = {
+    # shapes
+    "matmul": "return w.W @ w.b",
+    "matmul_vector_vector": "return w.b @ w.emb",
+    "matmul_rank": "return w.V @ w.b",
+    "broadcast": "return w.b + w.W",
+    "axis": "return cortex.sum(w.b, axis=2)",
+    "axis_of_items": "return cortex.sum([w.b, w.b], axis=0)",
+    "axis_of_scalar": "return cortex.softmax(w.b[0])",
+    "concat_axes": "return cortex.concat([w.b, w.W])",
+    "concat_sizes": "return cortex.concat([w.U, w.W])",
+    "concat_one_tensor": "return cortex.concat(w.U)",
+    "concat_nothing": "return cortex.concat([])",
+    "stack_shapes": "return cortex.stack([w.b, w.W])",
+    "reshape": "return w.b.reshape(3, -1)",
+    "reshape_count": "return cortex.reshape(w.b, 3, 3)",
+    "transpose": "return cortex.transpose(w.W, (0, 0))",
+    "split_parts": "i, o, u = cortex.split(w.b, 3)\nreturn i",
+    "split_sizes": "i, o = cortex.split(w.b, [1, 2])\nreturn i",
+    "layer_norm": "return cortex.layer_norm(w.b, w.W)",
+    "outer": "return cortex.outer(w.b, w.W)",
+    "einsum_sizes": 'return cortex.einsum("ij,j->i", w.W, w.b)',
+    "einsum_letters": 'return cortex.einsum("i->i", w.W)',
+    "einsum_output": 'return cortex.einsum("ij->k", w.W)',
+    "einsum_diagonal": 'return cortex.einsum("ii->i", w.U)',
+    "einsum_ellipsis": 'return cortex.einsum("...i->...", w.U)',
+    "einsum_operands": 'return cortex.einsum("ij,j", w.W)',
+    "zeros_shape": "return cortex.zeros(w.b)",
+    "power": "return w.b ** w.b",
+    "where_condition": "return cortex.where(w.b, 1, 0)",
+    "logical": "return w.b & (w.b > 0)",
+    # indices
+    "index_range": "return w.W[4]",
+    "index_count": "return w.b[0, 1]",
+    "index_type": 'return w.b["x"]',
+    "slice_step": "return w.b[::-1]",
+    "embedding_float": "return w.emb[w.b[0]]",
+    "embedding_second_axis": "return w.emb[:, node.word]",
+    "numpy_index": "return table[node.word]",
+    # weights
+    "unknown_weight": "return w.embedding[node.word]",
+    "unknown_weight_group": "return w.cell.bais",
+    "weight_group_as_tensor": "return w.b + w.cell",
+    # control flow on computed values (P.1)
+    "if_tensor": "if w.b[0] > 0:\n    return w.b\nreturn -w.b",
+    "while_tensor": "h = w.b\nwhile cortex.sum(h) > 1:\n    h = h / 2\nreturn h",
+    "int_tensor": "return w.b[int(w.b[0])]",
+    "float_tensor": "return float(w.b[0]) * w.b",
+    "range_tensor": "return cortex.sum([w.b for _ in range(w.b[0])])",
+    "numpy_function": "return np.concatenate([w.b, w.b])",
+    # recursion that leads nowhere (P.2)
+    "recursion_itself": "return f(node, w)",
+    "recursion_parent": "return w.b if node.is_leaf else f(node.parent, w)",
+    "recursion_other": 'return f("node", w)',
+    "recursion_none": "if node.left is None:\n    return w.b\nreturn f(None, w)",
+    "recursion_list": "return w.b if node.is_leaf else cortex.sum(f([k], w) for k in node.children)",
+    "recursion_without_node": "return w.b if node.is_leaf else f()",
+    "recursion_too_many": "return w.b if node.is_leaf else f(node.left, w, 3)",
+    # arguments that depend on siblings or parents (P.3)
+    "argument_tensor": LEAF + "left = f(node.left, w)\nreturn f(node.right, left)",
+    "argument_node": "return w.b if node.is_leaf else f(f(node.left, w), w)",
+    "argument_weights": "return w.b if node.is_leaf else f(node.left, w.cell)",
+    # children
+    "edge_escapes": LEAF + "hs = [f(k, w) for k in node.children]\nreturn cortex.tanh(hs[0])",
+    "builtin_sum": LEAF + "s = sum(f(k, w) for k in node.children)\nreturn w.U @ s",
+    "edges_mixed": LEAF + "xs = [f(k, w) for k in node.args]\n"
+    "return cortex.sum(f(k, w) * xs[0] for k in node.children)",
+    "edges_nested": LEAF + "return cortex.sum(f(j, w) * f(k, w) for j in node.children for k in node.children)",
+    "edge_fact": LEAF + "return cortex.sum(f(k, w) for k in node.children if not k.is_leaf)",
+    "edge_tag": LEAF + 'return cortex.sum(f(k, w) for k in node.children if k.op == "x")',
+    "edge_grandchild": LEAF + "return cortex.sum(f(k.left, w) for k in node.children)",
+    "edge_softmax_index": LEAF + "a = cortex.softmax(f(k, w) for k in node.children)\nreturn a[0]",
+    "edge_softmax_tensor": LEAF + "a = cortex.softmax(f(k, w) for k in node.children)\nreturn a + 1",
+    "sum_of_nodes": LEAF + "return cortex.sum(k for k in node.children)",
+    "slot_and_list": LEAF + "return f(node.kids, w) + cortex.sum(f(k, w) for k in node.kids)",
+    # nodes and their attributes
+    "node_as_tensor": "return w.b + node",
+    "node_iterated": "return cortex.sum(f(k, w) for k in node)",
+    "node_indexed": 'return w.emb[node["word"]]',
+    "node_method": "return w.b if node.is_root() else w.b * 2",
+    "tag_object": "return w.b if node.op == object else w.b * 2",
+    # states
+    "return_nothing": "h = cortex.tanh(w.b)",
+    "return_dict": 'return {"h": w.b}',
+    "return_empty": "return ()",
+    "state_empty": "return cortex.state()",
+    "state_names": "return cortex.state(h=w.b) if node.is_leaf else cortex.state(c=w.b)",
+    "state_shapes": "return cortex.state(h=w.b) if node.is_leaf else cortex.state(h=w.W)",
+    "state_forms": "return w.b if node.is_leaf else (w.b, w.b)",
+    "state_unknown": "return cortex.state(h=w.b) if node.is_leaf else f(node.left, w).c",
+    "state_as_tensor": "return cortex.state(h=w.b, c=w.b) if node.is_leaf else cortex.tanh(f(node.left, w))",
+    "state_ambiguous": "return cortex.tanh(cortex.sum(f(k, w) for k in node.children))",
+    "none_as_tensor": "return w.b * None",
+    "list_as_tensor": "return w.b * [1, 2, 3, 4]",
+    "object_as_tensor": 'return w.b * "x"',
+    "kept_tensor": "kept.append(w.b)\nreturn w.b if node.is_leaf else f(node.left, w) + kept[0]",
+    "needs_structure": "return w.W @ node.x",
+}
+
+
+def define(name: str, body: str) -> Any:
+    """The model `f` with this body, as if it stood in a file model.py."""
+    source = "@cortex.model\ndef f(node, w):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    file = f"model_{name}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"cortex": cortex, "np": np, "table": np.ones((9, 4)), "kept": []}
+    exec(compile(source, file, "exec"), names)
+    return names["f"]
+
+
+def text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_wrong_model(name: str, golden: Callable[[str, str], None]) -> None:
+    with pytest.raises(cortex.ModelError) as caught:
+        Trace(define(name, BODIES[name]), WEIGHTS).model()
+    golden(f"errors/model/{name}", text(caught.value))
+
+
+NODES: dict[str, tuple[str, Any]] = {
+    "node_list_as_child": ("return f(node.kids, w) if node.op else w.b", {"op": "x", "kids": [1, 2]}),
+    "node_text_as_number": ("return w.b * node.label", {"label": "text"}),
+    "node_float_as_index": ("return w.emb[node.label] if node.op else w.b", {"op": "x", "label": 0.5}),
+    "node_missing_attribute": ("return w.b if node.label == 3 else -w.b", {}),
+    "node_object_as_tag": ('return w.b if node.label == "x" else -w.b', {"label": object}),
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_wrong_node(name: str, golden: Callable[[str, str], None]) -> None:
+    body, attributes = NODES[name]
+    with pytest.raises(cortex.CortexError) as caught:
+        Trace(define(name, body), WEIGHTS).see([SimpleNamespace(**attributes)])
+    golden(f"errors/model/{name}", text(caught.value))
+
+
+def test_call_outside() -> None:
+    f = define("outside", "return w.b")
+    with pytest.raises(cortex.ModelError) as caught:
+        f(SimpleNamespace(), WEIGHTS)
+    assert "Compile it first" in caught.value.message
+    with pytest.raises(cortex.ModelError, match=r"only inside a @cortex\.model function"):
+        cortex.tanh(1.0)
+
+
+def test_wrong_signature(golden: Callable[[str, str], None]) -> None:
+    source = dedent("""\
+        @cortex.model
+        def f(node, w, left, right):
+            return w.b
+        """)
+    linecache.cache["signature.py"] = (len(source), None, source.splitlines(keepends=True), "signature.py")
+    with pytest.raises(cortex.ModelError) as caught:
+        exec(compile(source, "signature.py", "exec"), {"cortex": cortex})
+    golden("errors/model/signature", text(caught.value))
+
+
+def test_not_a_model() -> None:
+    with pytest.raises(cortex.ModelError, match="decorate the function"):
+        Trace(lambda node: node)  # type: ignore[arg-type]
+    with pytest.raises(cortex.ModelError, match="decorates a function"):
+        cortex.model(3)  # type: ignore[arg-type]
+
+
+def test_model_inside_another() -> None:
+    other = define("other", "return w.b")
+
+    @cortex.model
+    def outer(node: Any, w: Any) -> Any:
+        return other(node.left, w)
+
+    with pytest.raises(cortex.ModelError, match="'f' is called inside model 'outer'"):
+        Trace(outer, WEIGHTS).model()
+
+
+def test_signals_pass_through_the_users_handlers() -> None:
+    """`except Exception` in a model must not hide that a kind has to be traced later."""
+
+    @cortex.model
+    def careful(node: Any, w: Any) -> Any:
+        try:
+            return w.b if node.op == "leaf" else careful(node.left, w)
+        except Exception:
+            return w.W
+
+    assert [s.type.shape for s in Trace(careful, WEIGHTS).model().states] == [(4,)]
