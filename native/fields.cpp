@@ -144,7 +144,7 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
   nb::object index;
   if (!PyLong_Check(value)) {
     if (!PyIndex_Check(value)) {
-      structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
+      structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
                       type_name(value) + "); it must be " + accepted_int(field));
     }
     PyObject* number = PyNumber_Index(value);
@@ -152,7 +152,7 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
       // An array has __index__ but only a whole number has a meaning for it.
       if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
       PyErr_Clear();
-      structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
+      structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
                       type_name(value) + "); it must be " + accepted_int(field));
     }
     index = nb::steal(number);
@@ -162,7 +162,7 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
   const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (number == -1 && PyErr_Occurred()) throw nb::python_error();
   if (overflow) {
-    structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) +
+    structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) +
                     ", which does not fit in 32 bits; it must be " + accepted_int(field));
   }
   return checked(field, number, node);
@@ -170,7 +170,7 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
 
 std::int32_t Request::checked(const IntField& field, std::int64_t value, std::int32_t node) {
   if (field.limited ? value < 0 || value >= field.limit : value != static_cast<std::int32_t>(value)) {
-    structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + std::to_string(value) +
+    structure_error(describe(node) + ": field '" + field.name + "' is " + std::to_string(value) +
                     (field.limited ? "" : ", which does not fit in 32 bits") + "; it must be " + accepted_int(field));
   }
   return static_cast<std::int32_t>(value);
@@ -190,7 +190,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
     auto* array = reinterpret_cast<PyArrayObject*>(any);
     const int type = any ? PyArray_TYPE(array) : NPY_OBJECT;
     if (!PyTypeNum_ISINTEGER(type) && !PyTypeNum_ISFLOAT(type) && !PyTypeNum_ISBOOL(type)) {
-      structure_error("node at " + describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
+      structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
                       type_name(value) + "); it must be " + accepted_float(field));
     }
     converted = own(PyArray_FromArray(array, PyArray_DescrFromType(NPY_FLOAT32),
@@ -199,7 +199,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
   }
   auto* array = reinterpret_cast<PyArrayObject*>(value);
   if (!has_shape(array, field, 0)) {
-    structure_error("node at " + describe(node) + ": field '" + field.name + "' has shape " +
+    structure_error(describe(node) + ": field '" + field.name + "' has shape " +
                     text_of_shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))) +
                     "; it must be " + accepted_float(field));
   }
@@ -207,7 +207,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
 }
 
 void Request::missing(const std::string& field, const std::string& accepted, std::int32_t node) {
-  structure_error("node at " + describe(node) + ": field '" + field +
+  structure_error(describe(node) + ": field '" + field +
                   "' is missing or None, and the model reads it there; it must be " + accepted);
 }
 
@@ -229,7 +229,7 @@ void Request::reach(const Path& path, std::size_t at, std::int32_t from, F found
     const auto relation = static_cast<std::size_t>(hop.relation);
     const std::string child =
         slot ? spec_.slots[relation].name() : spec_.lists[relation].name() + "[" + std::to_string(hop.index) + "]";
-    structure_error("node at " + describe(from) + " has no child '" + child +
+    structure_error(describe(from) + " has no child '" + child +
                     "', and the model recurses into it there; give it that child, or let the model test for it");
   }
   reach(path, at + 1, next, found);

@@ -40,7 +40,8 @@ class Reader {
     for (nb::handle name : items("slots")) spec_.slots.push_back(accessor(text_of(name)));
     for (nb::handle name : items("lists")) spec_.lists.push_back(accessor(text_of(name)));
     for (const Accessor& slot : spec_.slots)
-      if (slot.is_parts()) python_error(PyExc_TypeError, "the child '" + slot.name() + "' cannot mean several attributes");
+      if (slot.is_parts())
+        python_error(PyExc_TypeError, "the child '" + slot.name() + "' cannot mean several attributes");
 
     spec_.num_kinds = static_cast<int>(int_of(source_["num_kinds"]));
     spec_.kinds.resize(static_cast<std::size_t>(spec_.num_kinds));
@@ -139,7 +140,8 @@ class Reader {
     const std::string what = text_of(source[0]);
     if (what == "kind") {
       const std::int64_t kind = int_of(source[1]);
-      if (kind < 0 || kind >= spec_.num_kinds) python_error(PyExc_ValueError, "a linearizer's spec names kind " + std::to_string(kind));
+      if (kind < 0 || kind >= spec_.num_kinds)
+        python_error(PyExc_ValueError, "a linearizer's spec names the unknown kind " + std::to_string(kind));
       return branch_to_kind(static_cast<std::int32_t>(kind));
     }
     const auto number = spec_.tests.size();

@@ -136,7 +136,7 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(found); ++i) add(Py_NewRef(PyTuple_GET_ITEM(found, i)));
   } else {
     if (!is_ordered_collection(found)) {
-      structure_error("node at " + describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
+      structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
                       "' is " + brief_repr(found) + "; it must be None or a list, tuple or other sequence of nodes");
     }
     nb::object iterator = own(PyObject_GetIter(found));
@@ -152,7 +152,7 @@ void Request::add_edge(PyObject* child) {
   graph_.edge_child.push_back(-1);
   if (edge_objects_.size() - static_cast<std::size_t>(graph_.edge_start.back()) >
       static_cast<std::size_t>(spec_.max_nodes) + spec_.slots.size()) {
-    structure_error("node at " + describe(static_cast<std::int32_t>(objects_.size()) - 1) + " has more than " +
+    structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + " has more than " +
                     std::to_string(spec_.max_nodes) + " children, the limit of one request");
   }
 }

@@ -67,10 +67,10 @@ std::string Request::where(std::int32_t node) const {
   return text;
 }
 
-// The place and the class of a node: "root.left (Node)".
+// A node for the start of a message: "node at root.left (Node)", or "node 17" of a forest.
 std::string Request::describe(std::int32_t node) const {
   if (forest_.is_valid()) return where(node);
-  return where(node) + " (" + type_name(objects_[static_cast<std::size_t>(node)]) + ")";
+  return "node at " + where(node) + " (" + type_name(objects_[static_cast<std::size_t>(node)]) + ")";
 }
 
 nb::object Request::object_of(std::int32_t node) const {

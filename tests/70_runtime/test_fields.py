@@ -119,10 +119,11 @@ def test_fields_of_children_are_asked_of_those_only(node: Any, linearizer: Any) 
 
 
 def test_children_that_the_model_needs(node: Any, linearizer: Any) -> None:
-    needing = linearizer(["left"], ["children"], uses=[[], []], needs=[[], ["left", (("slot", "left"), ("slot", "left"))]])
+    twice = (("slot", "left"), ("slot", "left"))
+    needing = linearizer(["left"], ["children"], uses=[[], []], needs=[[], ["left", twice]])
     inner = node(left=node())
     assert needing.linearize([node(children=[])])["sizes"]["num_nodes"] == 1
-    with pytest.raises(StructureError, match=r"^node at root\.left \(Node\) has no child 'left', and the model recurses"):
+    with pytest.raises(StructureError, match=r"^node at root\.left \(Node\) has no child 'left', and the model"):
         needing.linearize([inner])
     with pytest.raises(StructureError, match=r"^node at root \(Node\) has no child 'left'"):
         needing.linearize([node(children=[node()])])
@@ -137,7 +138,7 @@ def test_columns_of_a_forest(linearizer: Any) -> None:
     assert (found["fields"]["x"] == x).all()
     renamed = linearizer([], ["children"], accessors={"word": "given"})
     assert renamed.linearize(forest)["arrays"]["field_word"].tolist() == [0, 8, 9]
-    with pytest.raises(StructureError, match=r"^node at node 1: field 'word' is 6; it must be an integer from 0 to 5"):
+    with pytest.raises(StructureError, match=r"^node 1: field 'word' is 6; it must be an integer from 0 to 5"):
         linearizer([], ["children"], int_fields=[("word", 6)]).linearize(forest)
-    with pytest.raises(StructureError, match=r"^node at node 1: field 'word' is missing or None"):
+    with pytest.raises(StructureError, match=r"^node 1: field 'word' is missing or None"):
         linearizer([], ["children"]).linearize(Forest.from_parents([-1, 0]))

@@ -49,7 +49,7 @@ def test_nested_data_are_trees_even_if_python_shares_them(linearizer: Any) -> No
 def test_nested_data_inside_themselves() -> None:
     loop: list[Any] = [1, [2]]
     loop[1].append(loop)
-    with pytest.raises(StructureError, match="^nested data must not contain themselves, but a list does$"):
+    with pytest.raises(StructureError, match=r"^nested data must not contain themselves, but a list does$"):
         Forest.from_nested(loop)
 
 
@@ -114,7 +114,8 @@ def test_arrays_changed_behind_our_back(linearizer: Any) -> None:
         left[2] = bad
         with pytest.raises(StructureError, match=message):
             linearizer(["left"]).linearize(forest)
-    for changed in ({"left": left[:2]}, {"left": left.astype(np.int64)}, {"left": left[::-1]}, {"left": [1]}):
+    changes: Any = ({"left": left[:2]}, {"left": left.astype(np.int64)}, {"left": left[::-1]}, {"left": [1]})
+    for changed in changes:
         with pytest.raises(StructureError, match="is not the array that it was made with"):
             linearizer(["left"]).linearize(Forest(3, changed, {}, {}, forest.roots))
     pointers = np.array([0, 9, 1, 0], np.int32)
@@ -130,7 +131,7 @@ ANY = st.lists(st.integers(-3, 6), max_size=7)
 @settings(max_examples=400, deadline=None)
 @given(ANY, ANY, ANY)
 def test_any_arrays_give_a_form_or_an_error(linearizer: Any, a: list[int], b: list[int], roots: list[int]) -> None:
-    makers = (
+    makers: tuple[Any, ...] = (
         lambda: (linearizer([], ["children"], uses=[[], []]), Forest.from_parents(a)),
         lambda: (linearizer([], ["children"], uses=[[], []]), Forest.from_children(sorted(a), b, roots=roots)),
         lambda: (linearizer(["left", "right"], uses=[[], []]), Forest.from_slots({"left": a, "right": b})),

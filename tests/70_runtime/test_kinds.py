@@ -23,7 +23,7 @@ def kinds_of(found: dict[str, Any]) -> list[int]:
 def asking(linearizer: Any, test: tuple[Any, ...], answers: dict[Any, int]) -> _native.Linearizer:
     """Kind 0, but for nodes with `asked`: what `test` says."""
     count = 1 + max(answers.values())
-    tree = ("test", test, {answer: ("kind", k) for answer, k in answers.items()})
+    tree: Any = ("test", test, {answer: ("kind", k) for answer, k in answers.items()})
     tree = ("test", ("is_none", "asked", ()), {True: ("kind", 0), False: tree})
     none: list[list[str]] = [[] for _ in range(count)]
     return linearizer(["left"], ["children"], num_kinds=count, tree=tree, uses=none, needs=none)  # type: ignore[no-any-return]

@@ -29,7 +29,10 @@ def graphs(draw: st.DrawFn) -> tuple[dict[str, list[int]], dict[str, list[list[i
 
 def tagged_spec(spec: Any) -> dict[str, Any]:
     by_tag = ("test", ("value", "tag", ()), {t: ("kind", t) for t in range(3)})
-    return spec(SLOTS, LISTS, num_kinds=3, tree=by_tag, uses=[["word"], [], ["word"]], needs=[[], [], []])
+    made: dict[str, Any] = spec(
+        SLOTS, LISTS, num_kinds=3, tree=by_tag, uses=[["word"], [], ["word"]], needs=[[], [], []]
+    )
+    return made
 
 
 def preorder(slots: Any, lists: Any, roots: list[int]) -> list[int]:

@@ -30,7 +30,7 @@ def view(address: int, shape: tuple[int, ...], dtype: Any = ctypes.c_float) -> A
     return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(dtype)), shape)
 
 
-def program(linearizer: Any, body: Callable[[Any, Any], None], arrays: list[Any], sizes: Any = None) -> Any:
+def program(linearizer: Any, body: Callable[[Any, Any], object], arrays: list[Any], sizes: Any = None) -> Any:
     function = Function(body)
     layout = {
         "entry": ctypes.cast(function, ctypes.c_void_p).value,
@@ -185,7 +185,7 @@ def test_threads(node: Any, linearizer: Any) -> None:
 
 def test_the_gil_is_free_while_the_function_runs(node: Any, linearizer: Any) -> None:
     both = threading.Barrier(2, timeout=20)
-    meeting = program(linearizer(), lambda a, s: both.wait() and None, [("state", "h", (), 1)])
+    meeting = program(linearizer(), lambda a, s: both.wait(), [("state", "h", (), 1)])
     threads = [threading.Thread(target=meeting.run, args=([node(word=1)], True)) for _ in range(2)]
     for t in threads:
         t.start()
@@ -285,13 +285,15 @@ def test_reference_cycles_are_collected(node: Any, linearizer: Any, keeps_progra
     class Owner:
         pass
 
-    owner: Any = Owner()
-    reading = linearizer(accessors={"word": lambda n: 1 if owner else 0})
-    running = program(reading, lambda a, s: None, [("state", "h", (), 1)])
-    owner.run = running.run([node()], True)
-    if keeps_program:
-        owner.program = running
-    gone = weakref.ref(owner)
-    del owner, reading, running
+    def make() -> weakref.ref[Any]:
+        owner: Any = Owner()
+        reading = linearizer(accessors={"word": lambda n: 1 if owner else 0})
+        running = program(reading, lambda a, s: None, [("state", "h", (), 1)])
+        owner.run = running.run([node()], True)
+        if keeps_program:
+            owner.program = running
+        return weakref.ref(owner)
+
+    gone = make()
     gc.collect()
     assert gone() is None

@@ -114,7 +114,7 @@ def test_linearize(node: Any) -> None:
     assert form.arrays["field_word"].tolist() == [0, 4]
     assert form.fields["x"].tolist() == [[0, 0, 0], [1, 2, 3]]
     assert form.arrays["child_left"].dtype == np.int32
-    with pytest.raises(StructureError, match="root .* has no child 'left', and the model recurses into it"):
+    with pytest.raises(StructureError, match=r"root .* has no child 'left', and the model recurses into it"):
         linearize(m, [node(kids=[a])], children="kids", fields={"word": "token"})
     with pytest.raises(_native.UnknownKind):
         linearize(model(), [a])

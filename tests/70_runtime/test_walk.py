@@ -39,7 +39,7 @@ def test_a_long_path_is_shortened(node: Any, linearizer: Any) -> None:
 
 
 def test_none_is_no_structure(node: Any, linearizer: Any) -> None:
-    with pytest.raises(StructureError, match="^structure 1 of 2 is None; a structure must be a node$"):
+    with pytest.raises(StructureError, match=r"^structure 1 of 2 is None; a structure must be a node$"):
         linearizer().linearize([node(word=1), None])
 
 
@@ -153,11 +153,8 @@ def test_accessors_may_linearize(node: Any, linearizer: Any) -> None:
 
 
 def test_slots_are_read_by_offset_only_while_the_class_stays_the_same(linearizer: Any) -> None:
-    class Base:
-        __slots__ = ("children", "word")
-
-    class Slotted(Base):
-        __slots__ = ()
+    Base: Any = type("Base", (), {"__slots__": ("children", "word")})
+    Slotted: Any = type("Slotted", (Base,), {"__slots__": ()})
 
     def make(word: int) -> Any:
         made = Slotted()
@@ -171,16 +168,16 @@ def test_slots_are_read_by_offset_only_while_the_class_stays_the_same(linearizer
 
     top = make(5)  # `children` is never set, which is as good as None
     assert words(top) == words(top) == [5]
-    Slotted.word = property(lambda self: 6)  # type: ignore[assignment]
+    Slotted.word = property(lambda self: 6)
     assert words(top) == words(top) == [6]
     del Slotted.word
     assert words(top) == [5]
-    old = Base.word  # type: ignore[attr-defined]
-    Base.word = 7  # type: ignore[attr-defined]
+    old = Base.word
+    Base.word = 7
     assert words(top) == [7]
-    Base.word = old  # type: ignore[attr-defined]
+    Base.word = old
     assert words(top) == [5]
-    Slotted.__getattribute__ = lambda self, name: 8 if name == "word" else None  # type: ignore[method-assign,assignment]
+    Slotted.__getattribute__ = lambda self, name: 8 if name == "word" else None
     assert words(top) == [8]
 
 
@@ -211,9 +208,11 @@ def test_a_linearizer_in_a_reference_cycle_is_collected(linearizer: Any) -> None
     class Owner:
         pass
 
-    owner: Any = Owner()
-    owner.linearizer = linearizer(accessors={"word": lambda n: owner})
-    gone = weakref.ref(owner)
-    del owner
+    def make() -> weakref.ref[Any]:
+        owner: Any = Owner()
+        owner.linearizer = linearizer(accessors={"word": lambda n: owner})
+        return weakref.ref(owner)
+
+    gone = make()
     gc.collect()
     assert gone() is None

@@ -96,7 +96,8 @@ class FourWays:
 
     @cached_property
     def _arrays(self) -> dict[str, Array]:
-        return dict(self._trace.arrays())
+        m = self.stages["traced"].model
+        return dict(self._trace.weights.arrays(p.name for p in m.params))
 
     def _form(self, stage: str, batch: list[Any]) -> LinearForm:
         return LinearForm(**linearizer(self.stages[stage].model, self._trace.accessors).linearize(batch))

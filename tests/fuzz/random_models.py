@@ -77,7 +77,9 @@ def random_model(seed: int) -> RandomModel:
     grounded = any(not case.children and not case.over for case in cases)
     names = "hcm"[: rng.choice((1, 1, 2, 2, 3))]
     states = tuple((name, _state_shape(rng, dims, first=i == 0) if grounded else dims[:1]) for i, name in enumerate(names))
-    form: Any = rng.choice(("named", "named", "tuple") if len(states) > 1 or not grounded else ("named", "bare", "tuple"))
+    form: Any = rng.choice(("named", "named", "tuple") if len(states) > 1 else ("named", "bare", "tuple"))
+    if form == "tuple" and len(states) == 1 and not grounded:
+        form = "bare"  # that a state is a tuple of one cannot be known before it is known
     closure = rng.random() < 0.2
     weights = Weights(rng, "" if closure else "w.")
     count = [0]

@@ -24,7 +24,7 @@ from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates,
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.weight_space import WeightSpace
-from cortex.frontend.weights import Array, Weights
+from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
 
 
@@ -47,7 +47,6 @@ class Trace:
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
         self._tree = DecisionTree()
         self._exploration: Exploration | None = None
-        self._has_seen = False
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
@@ -81,7 +80,6 @@ class Trace:
             except Restart:
                 self._forget()
                 forgot = True
-        self._has_seen = True
         return forgot or len(self._tree.order) != before
 
     def model(self) -> Model:
@@ -99,16 +97,6 @@ class Trace:
                 self._knowledge.definition,
             )
         return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
-
-    def is_complete_enough(self) -> bool:
-        """Is compiling worthwhile before a structure is seen? Not while only a real node can tell some kinds."""
-        self.explore()
-        assert self._exploration is not None
-        return bool(self._tree.order) and (self._has_seen or not self._exploration.open_questions)
-
-    def arrays(self) -> dict[str, Array]:
-        """All weights by name, and the arrays that the model closes over."""
-        return self.weights.arrays(self.weights.names)
 
     def _forget(self) -> None:
         self._tree = DecisionTree()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from cortex import _native
+from cortex.errors import StructureError
 from cortex.ilir.ir import Buffer, Func, Scope
 from cortex.ilir.pack import pack
 from cortex.ir.node import walk
@@ -26,6 +27,8 @@ from cortex.runtime.storage import Array, padded
 if TYPE_CHECKING:
     from cortex.codegen.llvm.build import ObjectCode
     from cortex.frontend.trace import Trace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,7 @@ class Executable:
         """States of the model at the root of each structure."""
         batch = structures if _is_batch(structures) else [structures]
         single = batch is not structures
-        loaded = self._loaded or self._learn(batch, None)
-        while True:
-            try:
-                return Output(loaded.names, loaded.program.run(batch, single))
-            except _native.UnknownKind as unknown:
-                node = unknown.node
-            loaded = self._learn([node], loaded)
+        return self._with_kinds(batch, lambda loaded: Output(loaded.names, loaded.program.run(batch, single)))
 
     @property
     def compiled(self) -> Compiled:
@@ -89,13 +86,7 @@ class Executable:
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request."""
         batch = structures if _is_batch(structures) else [structures]
-        loaded = self._loaded or self._learn(batch, None)
-        while True:
-            try:
-                return loaded.linear_form(batch)
-            except _native.UnknownKind as unknown:
-                node = unknown.node
-            loaded = self._learn([node], loaded)
+        return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64."""
@@ -111,11 +102,25 @@ class Executable:
         assert self._loaded is not None
         return self._loaded
 
-    def _learn(self, nodes: Any, seen: _Loaded | None) -> _Loaded:
-        """Trace kinds that a request has and the program has not, and compile again."""
+    def _with_kinds(self, batch: Any, call: Callable[[_Loaded], T]) -> T:
+        """`call`, after compiling whatever kinds of node the request has and the program has not."""
+        loaded = self._loaded or self._learn(_roots(batch), None, "the request")
+        while True:
+            try:
+                return call(loaded)
+            except _native.UnknownKind as unknown:
+                node, where = unknown.node, unknown.where
+            loaded = self._learn([node], loaded, f"the node at {where}")
+
+    def _learn(self, nodes: list[Any], seen: _Loaded | None, where: str) -> _Loaded:
+        """Trace the kinds of `nodes` and compile again, unless another thread just did."""
         with self._lock:
             if self._loaded is seen or self._loaded is None:
-                self._trace.see(nodes)
+                if not self._trace.see(nodes) and self._loaded is not None:
+                    raise StructureError(
+                        f"{where} answers the model's questions differently each time it is asked. Fields that the "
+                        "model's control flow reads must be equal to themselves (NaN is not) and must not change."
+                    )
                 self._compile()
             assert self._loaded is not None
             return self._loaded
@@ -181,6 +186,11 @@ def _elements(b: Buffer) -> int:
     if extents:
         extents[-1] = -(-extents[-1] // b.align) * b.align
     return int(np.prod(extents, dtype=np.int64))
+
+
+def _roots(batch: Any) -> list[Any]:
+    """The root nodes of a request, as objects."""
+    return list(batch.root_nodes()) if isinstance(batch, Forest) else list(batch)
 
 
 def _is_batch(structures: Any) -> bool:

@@ -141,30 +141,40 @@ class Forest:
         """A view of one node, with its relations and fields as attributes."""
         if not 0 <= index < self.num_nodes:
             raise IndexError(f"node {index} of a forest of {self.num_nodes} nodes")
-        return ForestNode(self, index)
+        return ForestNode(self, index, {})
+
+    def root_nodes(self) -> list[ForestNode]:
+        """Views of the roots; within one such list a node that is reached twice is one object."""
+        family: dict[int, ForestNode] = {}
+        return [family.get(i) or ForestNode(self, i, family) for i in self.roots.tolist()]
 
 
 class ForestNode:
     """One node of a forest, as an object: what tracing a model looks at."""
 
-    __slots__ = ("_forest", "_index")
+    __slots__ = ("_family", "_forest", "_index")
 
-    def __init__(self, forest: Forest, index: int) -> None:
+    def __init__(self, forest: Forest, index: int, family: dict[int, ForestNode]) -> None:
         self._forest = forest
         self._index = index
+        self._family = family  # nodes made so far: identity tells shared nodes
+        family[index] = self
 
     def __getattr__(self, name: str) -> Any:
         forest, i = self._forest, self._index
         if name in forest.slots:
             child = int(forest.slots[name][i])
-            return None if child < 0 else ForestNode(forest, child)
+            return None if child < 0 else self._relative(child)
         if name in forest.lists:
             pointer, index = forest.lists[name]
-            return tuple(ForestNode(forest, int(k)) for k in index[pointer[i] : pointer[i + 1]])
+            return tuple(self._relative(int(k)) for k in index[pointer[i] : pointer[i + 1]])
         if name in forest.fields:
             value = forest.fields[name][i]
             return value.item() if isinstance(value, np.generic) else value
         raise AttributeError(f"the forest has no relation or field {name!r}")
+
+    def _relative(self, index: int) -> ForestNode:
+        return self._family.get(index) or ForestNode(self._forest, index, self._family)
 
     def __repr__(self) -> str:
         return f"<node {self._index} of a forest>"

@@ -1,4 +1,4 @@
-"""What the machine code of a function looks like where it matters: its innermost loops that multiply and add.
+"""What the machine code of a function looks like where it matters: its loops over K, which multiply and add.
 
 A register tile that does not fit into the registers is spilled to the stack inside its loop over K, and loses most
 of its speed. Schedules are chosen so that this does not happen; here it is checked.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 _LABEL = re.compile(r"^([.\w$\"]+):")
 _JUMP = re.compile(r"^\s+(?:j\w+|b|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\d+,)\s+(\.\w+)\s*$")
 _MULTIPLY_ADD = re.compile(r"^v?fn?m(?:add|sub|la|ls)\w*$")
+_ACTIVATION = re.compile(r"^v?f?(?:div|rndscale|round|frint|scalef)")
 _STACK = re.compile(r"\(%[re]sp\b|\[sp\b|\[x29\b")
 _FRAME = re.compile(r"\(%rbp\b")
 
@@ -27,9 +28,10 @@ class Kernel:
 
 
 def kernels(assembly: str) -> tuple[Kernel, ...]:
-    """The innermost loops with multiply-adds, in the order of the text.
+    """The innermost loops that sum products, in the order of the text.
 
-    A loop is the text from a label to the last jump back to it; LLVM lays loops out in one piece.
+    Loops that evaluate activation functions have multiply-adds too, and are told by their divisions and roundings. A
+    loop is the text from a label to the last jump back to it; LLVM lays loops out in one piece.
     """
     lines = [line.split("#", 1)[0].rstrip() for line in assembly.splitlines()]
     labels = {m[1]: i for i, line in enumerate(lines) if (m := _LABEL.match(line))}
@@ -40,7 +42,7 @@ def kernels(assembly: str) -> tuple[Kernel, ...]:
     loops = [(labels[name], end, name) for name, end in ends.items()]
     innermost = [x for x in loops if not any(y != x and x[0] <= y[0] and y[1] <= x[1] for y in loops)]
     found = (_kernel(name, lines[start : end + 1], lines) for start, end, name in sorted(innermost))
-    return tuple(k for k in found if k.multiply_adds)
+    return tuple(k for k in found if k.multiply_adds and not any(_ACTIVATION.match(i) for i in k.instructions))
 
 
 def spills(assembly: str) -> tuple[str, ...]:

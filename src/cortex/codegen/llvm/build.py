@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -11,6 +14,8 @@ from cortex.codegen.llvm.module import module_text
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Func
+
+_emitting = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,9 @@ class ObjectCode:
     def assembly(self) -> str:
         """The machine code as text; compiled anew, as it is asked for only by reports and tests."""
         machine = _machine(self.target)
-        return str(machine.emit_assembly(_optimized(self.text, machine)))
+        module = _optimized(self.text, machine)
+        with _constants_stay_in_memory():
+            return str(machine.emit_assembly(module))
 
 
 def build(f: Func, target: Target) -> ObjectCode:
@@ -36,7 +43,24 @@ def build(f: Func, target: Target) -> ObjectCode:
     start_llvm()
     text = module_text(f, target)
     machine = _machine(target)
-    return ObjectCode(machine.emit_object(_optimized(text, machine)), f.name, target, text)
+    module = _optimized(text, machine)
+    with _constants_stay_in_memory():
+        return ObjectCode(machine.emit_object(module), f.name, target, text)
+
+
+@contextmanager
+def _constants_stay_in_memory() -> Iterator[None]:
+    """Keep the constants of an epilogue out of registers while the loops over K before it run.
+
+    LLVM hoists loads of constants out of all loops; the registers they occupy are those of the tile, which then
+    spills. The option is the process's, so it is set for our own code only.
+    """
+    with _emitting:
+        llvm.set_option("cortex", "-disable-machine-licm=true")
+        try:
+            yield
+        finally:
+            llvm.set_option("cortex", "-disable-machine-licm=false")
 
 
 def _machine(target: Target) -> llvm.TargetMachine:
