@@ -3,6 +3,10 @@
 The tests are sound and simple: two accesses of one buffer are *separate* when a declared fact keeps them apart,
 and *aligned* in a loop when some dimension has the same index in both, a function of the loop variable that
 takes each value once. Aligned accesses meet only within one iteration of that loop.
+
+A node is known by its form: `group_start(g)` plus an offset, whether that stands in a loop's lower bound, in a let
+or in the index itself, is a node of group g. Lowering writes no other such sums, and steps replace a loop variable
+only by expressions that take the same values.
 """
 
 from __future__ import annotations
@@ -12,13 +16,17 @@ from dataclasses import dataclass
 
 from cortex.ilir.ir import Accumulate, For, Func, If, Let, Stmt, Store, Switch
 from cortex.ir.node import Node, walk
+from cortex.ir.polynomial import expand
 from cortex.ir.scalar import Expr, Index, Load, Var
-from cortex.ir.simplify import affine, free_vars
+from cortex.ir.simplify import affine, free_vars, substitute
 
 
 @dataclass(frozen=True)
 class Access:
-    """One read or write in the text of a program, with the loops of that text around it."""
+    """One read or write in the text of a program, with the loops of that text around it.
+
+    Names that the text binds by `Let` are replaced by their values in `index`.
+    """
 
     buffer: str
     index: tuple[Expr, ...]
@@ -26,36 +34,41 @@ class Access:
     loops: tuple[For, ...]
 
 
-def accesses(stmts: tuple[Stmt, ...], loops: tuple[For, ...] = ()) -> Iterator[Access]:
+def accesses(
+    stmts: tuple[Stmt, ...], loops: tuple[For, ...] = (), lets: Mapping[str, Expr] | None = None
+) -> Iterator[Access]:
     """All accesses of a statement list."""
+    known = dict(lets or {})
     for s in stmts:
         match s:
             case For(lo=lo, hi=hi, body=body):
-                yield from _reads(lo, loops)
-                yield from _reads(hi, loops)
-                yield from accesses(body, (*loops, s))
+                yield from _reads(lo, loops, known)
+                yield from _reads(hi, loops, known)
+                resolved = For(s.var, substitute(lo, known), substitute(hi, known), body, s.kind) if known else s
+                yield from accesses(body, (*loops, resolved), known)
             case If(cond=cond, then=then, orelse=orelse):
-                yield from _reads(cond, loops)
-                yield from accesses(then, loops)
-                yield from accesses(orelse, loops)
+                yield from _reads(cond, loops, known)
+                yield from accesses(then, loops, known)
+                yield from accesses(orelse, loops, known)
             case Switch(value=value, cases=cases):
-                yield from _reads(value, loops)
+                yield from _reads(value, loops, known)
                 for case in cases:
-                    yield from accesses(case.body, loops)
-            case Let(value=value):
-                yield from _reads(value, loops)
+                    yield from accesses(case.body, loops, known)
+            case Let(var=var, value=value):
+                yield from _reads(value, loops, known)
+                known[var.name] = substitute(value, known)
             case Store(buffer, index, value) | Accumulate(buffer, index, _, value):
                 for e in (*index, value):
-                    yield from _reads(e, loops)
-                yield Access(buffer, index, True, loops)
+                    yield from _reads(e, loops, known)
+                yield Access(buffer, tuple(substitute(i, known) for i in index), True, loops)
             case _:
                 pass
 
 
-def _reads(e: Node, loops: tuple[For, ...]) -> Iterator[Access]:
+def _reads(e: Node, loops: tuple[For, ...], lets: Mapping[str, Expr]) -> Iterator[Access]:
     for n in walk(e):
         if isinstance(n, Load):
-            yield Access(n.buffer, n.index, False, loops)
+            yield Access(n.buffer, tuple(substitute(i, lets) for i in n.index), False, loops)
 
 
 @dataclass(frozen=True)
@@ -89,21 +102,47 @@ class Dependences:
         return next(self.conflicts((a,), (b,)), None) is None
 
     def separate(self, x: Access, y: Access) -> bool:
-        """One access is at a node of the current group, the other at a node outside it."""
-        return any(
-            self.in_group(p, at.loops) and self.outside_group(q)
-            for p, q, at in ((x.index[0], y.index[0], x), (y.index[0], x.index[0], y))
-        ) if x.index else False
+        """One access is at a node of a group, the other at a node outside the same group.
 
-    def in_group(self, e: Expr, loops: tuple[For, ...]) -> bool:
-        """Is `e` a node of the group at hand: the variable of a loop over the group's nodes?"""
-        return isinstance(e, Var) and any(
-            loop.var == e.name and isinstance(loop.lo, Index) and loop.lo.fn == "group_start" for loop in loops
-        )
+        The group must be the same one for both: a loop over groups inside the text compared makes it two.
+        """
+        if not x.index:
+            return False
+        for inside, outside in ((x, y), (y, x)):
+            group = self.group(inside.index[0], inside.loops)
+            if group is not None and group == self.group_left(outside.index[0], outside.loops):
+                return not free_vars(group) & {loop.var for at in (x, y) for loop in at.loops}
+        return False
 
-    def outside_group(self, e: Expr) -> bool:
-        """Is `e` the value of an index function that leads out of the group?"""
-        return isinstance(e, Index) and "outside_group" in self.facts.get(e.fn, frozenset())
+    def group(self, e: Expr, loops: tuple[For, ...], start: str = "group_start") -> Expr | None:
+        """The g for which `e` is a node of group g, by its form; None when it has another form.
+
+        With `start` = "LIST_ptr": the g for which `e` is an edge from a node of group g.
+        """
+        bounds = {loop.var: loop.lo for loop in loops}
+        total: dict[Expr, int] = {}
+        for monomial, count in expand(e, lambda x: x).items():
+            group = None
+            match monomial:
+                case (Var(name),) if name in bounds:
+                    group = self.group(bounds[name], loops, start)
+                case (Index(fn, (arg,)),) if fn == start:
+                    group = arg if start == "group_start" else self.group(arg, loops)
+                case _:
+                    pass
+            if group is not None:
+                total[group] = total.get(group, 0) + count
+        based = [(group, count) for group, count in total.items() if count]
+        return based[0][0] if len(based) == 1 and based[0][1] == 1 else None
+
+    def group_left(self, e: Expr, loops: tuple[For, ...]) -> Expr | None:
+        """The g for which `e` is the value of an index function that leads out of group g."""
+        match e:
+            case Index(fn, (arg,)) if "outside_group" in self.facts.get(fn, frozenset()):
+                edges = fn.removesuffix("_child") + "_ptr"
+                return self.group(arg, loops, edges if edges in self.facts else "group_start")
+            case _:
+                return None
 
     def injective(self, e: Expr, var: str, inner: frozenset[str]) -> bool:
         """Does `e` take a different value in every iteration of `var`, whatever the `inner` variables are?"""
@@ -115,9 +154,25 @@ class Dependences:
                 return form is not None and form[0] != 0 and not (free_vars(form[1]) & inner)
 
     def aligned(self, x: Access, y: Access, var: str) -> bool:
-        """Do `x` and `y` meet only within one iteration of `var`?"""
-        inner = frozenset(name for at in (x, y) for name in _inside(at.loops, var))
-        return any(a == b and self.injective(a, var, inner) for a, b in zip(x.index, y.index, strict=True))
+        """Do `x` and `y` meet only within one iteration of `var`, if the loops around it are in one iteration?"""
+        return self._meet_in_one(x, y, var, frozenset(name for at in (x, y) for name in _inside(at.loops, var)))
+
+    def loose(self, x: Access, y: Access, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """The loops of `chain` in different iterations of which `x` and `y` may meet, in the order of `chain`."""
+        varying = {loop.var for at in (x, y) for loop in at.loops}
+        fixed: set[str] = set()
+        while True:
+            free = [v for v in chain if v not in fixed]
+            found = [v for v in free if self._meet_in_one(x, y, v, frozenset(varying - fixed - {v}))]
+            if not found:
+                return tuple(free)
+            fixed.update(found)
+
+    def _meet_in_one(self, x: Access, y: Access, var: str, varying: frozenset[str]) -> bool:
+        return any(
+            a == b and not any(isinstance(n, Load) for n in walk(a)) and self.injective(a, var, varying)
+            for a, b in zip(x.index, y.index, strict=True)
+        )
 
     def all_aligned(self, a: tuple[Stmt, ...], b: tuple[Stmt, ...], around: tuple[For, ...]) -> bool:
         """Do all dependences between bodies of the innermost loop of `around` stay within one iteration of it?"""

@@ -109,7 +109,7 @@ class Names:
     """Fresh names for loops, lets and buffers: `base`, then `base_1`, `base_2`, ..."""
 
     def __init__(self, f: Func) -> None:
-        self.used = {b.name for b in f.buffers} | set(f.sizes)
+        self.used = {b.name for b in f.buffers} | {i.name for i in f.index_functions} | set(f.sizes)
         for block in blocks(f.body):
             self.used |= {s.var if isinstance(s, For) else s.var.name for s in block if isinstance(s, For | Let)}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cortex.ilir.ir import Func, Scope, Stmt
-from cortex.ir.scalar import Int
-from cortex.ir.simplify import affine, free_vars
+from cortex.ir.polynomial import interval_of
+from cortex.ir.scalar import Expr, Int
+from cortex.ir.simplify import affine, free_vars, simplify
 from cortex.schedule.dependence import accesses
 
 
@@ -22,6 +23,9 @@ def padding_is_harmless(f: Func, body: tuple[Stmt, ...], var: str, extent: int, 
             continue
         buffer = f.buffer(a.buffer)
         if buffer.scope is Scope.PACKED:
+            places = zip(a.index, buffer.shape, strict=True)
+            if any(var in free_vars(i) and not _below(i, var, rounded, size) for i, size in places):
+                return False
             continue
         last = buffer.shape[-1]
         form = affine(a.index[-1], var)
@@ -33,3 +37,9 @@ def padding_is_harmless(f: Func, body: tuple[Stmt, ...], var: str, extent: int, 
         if form[1].value + rounded > padded or (a.writes and form[1].value + extent != last.value):
             return False
     return True
+
+
+def _below(index: Expr, var: str, end: int, extent: Expr) -> bool:
+    """Is `index` within a dimension of `extent` for every `var` below `end`?"""
+    limit = interval_of(simplify(index, {var: (0, end - 1)}), {var: (0, end - 1)})[1]
+    return isinstance(extent, Int) and limit < extent.value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from cortex.ilir.ir import Buffer, Case, For, Func, Let, LoopKind, Scope, Stmt, Store, Switch
 from cortex.ir.node import rewrite
 from cortex.ir.scalar import Expr, Int, Load, Var
-from cortex.ir.simplify import add, ceildiv, floordiv, mul, simplify, sub, substitute
+from cortex.ir.simplify import add, ceildiv, floordiv, free_vars, mul, simplify, sub, substitute
 from cortex.ir.step import Step, step
 from cortex.schedule.dependence import Dependences
 from cortex.schedule.locate import Block, Names, constant_extent, find_loop, perfect_chain, refuse, replace_loop
@@ -61,6 +61,10 @@ class Tile(Step[Func]):
         sums = split_sums(known, chain, body)
         if sums is None:
             refuse(self, "a sum reads what the nest writes, or is read before it is complete.", f, self.columns)
+        for loop in (loop for r in sums.reductions for loop in r.loops):
+            tied = (free_vars(loop.lo) | free_vars(loop.hi)) & {self.rows, self.columns}
+            if tied:
+                refuse(self, f"the bounds of {loop.var!r} depend on {min(map(str, tied))!r}.", f, self.columns)
         writer = _Writer(self, f, Names(f), chain, rows, sums, extent)
         new = replace_loop(f, self.nest, writer.nest())
         return replace(new, buffers=(*f.buffers, *writer.buffers))

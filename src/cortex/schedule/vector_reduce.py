@@ -34,6 +34,8 @@ class VectorReduce(Step[Func]):
         extent = constant_extent(loop)
         if extent is None or extent < self.lanes:
             refuse(self, f"the extent of {self.loop!r} is not a constant of at least {self.lanes}.", f, self.loop)
+        if self.lanes < 2 or self.lanes & (self.lanes - 1):
+            refuse(self, f"{self.lanes} is not a power of two of at least 2.", f, self.loop)
         match loop.body:
             case (Accumulate() as target,) if self.loop not in free_vars(target.index):
                 pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cortex.ilir.ir import For, Func, LoopKind, Stmt
+from cortex.ilir.ir import Accumulate, For, Func, Let, LoopKind, Stmt, Store
 from cortex.ir.scalar import Int, Var
 from cortex.ir.simplify import add, mul, substitute
 from cortex.ir.step import Step, step
@@ -30,8 +30,10 @@ class Vectorize(Step[Func]):
         extent = constant_extent(loop)
         if extent is None:
             refuse(self, f"the extent of {self.loop!r} is not constant.", f, self.loop)
-        if any(isinstance(s, For) for s in loop.body):
-            refuse(self, f"{self.loop!r} is not an innermost loop.", f, self.loop)
+        if loop.kind is LoopKind.VECTORIZED:
+            refuse(self, f"{self.loop!r} is vectorized already.", f, self.loop)
+        if not all(isinstance(s, Let | Store | Accumulate) for s in loop.body):
+            refuse(self, f"{self.loop!r} is not an innermost loop without conditions.", f, self.loop)
         if not Dependences.of(f).all_aligned(loop.body, loop.body, (loop,)):
             refuse(self, f"iterations of {self.loop!r} depend on each other.", f, self.loop)
         names = Names(f)
