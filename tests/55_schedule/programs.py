@@ -58,8 +58,10 @@ def cell(columns: int = 20, depth: int = 5) -> Func:
     )  # fmt: skip
     activation = nodes(
         "a_n",
-        For("a_j", Int(0), Int(columns), (Store("h", (v("a_n"), v("a_j")), Unary("tanh", Load(u, (v("a_n"), v("a_j"))))),)),
-    )
+        For("a_j", Int(0), Int(columns), (
+            Store("h", (v("a_n"), v("a_j")), Unary("tanh", Load(u, (v("a_n"), v("a_j"))))),
+        )),
+    )  # fmt: skip
     leaf = For("l_j", Int(0), Int(columns), (Store("h", (Binary("sub", N, Int(1)), v("l_j")), Load("b", (v("l_j"),))),))
     body = (leaf, For("g", Int(0), Var("num_groups"), (If(Binary("ge", G, Int(0)), (product, bias, activation)),)))
     buffers = (
@@ -72,16 +74,20 @@ def cell(columns: int = 20, depth: int = 5) -> Func:
     return Func("cell", ("num_nodes", "num_groups", "max_group"), index, buffers, body)
 
 
-def states(f: Func) -> dict[str, Any]:
-    """The states of a request of 14 nodes in three groups: 13 parents of the last node, in chains through groups."""
+def request(f: Func) -> tuple[dict[str, int], dict[str, Any], dict[str, Any]]:
+    """Sizes, index arrays and weights: 14 nodes in three groups, 13 parents of the last node, in chains."""
     rng = np.random.default_rng(7)
-    shapes = {b.name: tuple(e.value for e in b.shape if isinstance(e, Int)) for b in f.buffers if b.scope is Scope.PARAM}
-    params = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    weights = [b for b in f.buffers if b.scope is Scope.PARAM]
+    params = {b.name: rng.normal(size=tuple(e.value for e in b.shape if isinstance(e, Int))) for b in weights}
     index = {
         "group_start": np.array([12, 3, 0]),
         "group_len": np.array([1, 9, 3]),
         "child": np.array([3, 7, 11, *[12] * 9, 13, -1]),
     }
-    sizes = {"num_nodes": 14, "num_groups": 3, "max_group": 9}
-    result = run(f, sizes, index, params)
+    return {"num_nodes": 14, "num_groups": 3, "max_group": 9}, index, params
+
+
+def states(f: Func) -> dict[str, Any]:
+    """The states after a request, by the interpreter."""
+    result = run(f, *request(f))
     return {b.name: result.buffers[b.name] for b in f.buffers if b.scope is Scope.STATE}

@@ -18,6 +18,8 @@ from cortex.frontend.weights import Weights
 from cortex.ilir import interp
 from cortex.ilir.ir import For, Func, Scope
 from cortex.ilir.verify import verify
+from cortex.ir.node import walk
+from cortex.ir.scalar import Load
 from cortex.ir.step import Step
 from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp as ra_interp
@@ -136,9 +138,9 @@ def random_step(f: Func, rng: random.Random) -> LoopStep:
         lambda: Distribute(loop, rng.randint(1, 3)),
         lambda: Inline(rng.choice(temporaries)),
         lambda: Inline(rng.choice(temporaries)),
-        lambda: Stage(rng.choice([b.name for b in f.buffers]), loop),
-        lambda: ComputeAt(rng.choice(temporaries), loop),
-        lambda: ComputeAt(rng.choice(temporaries), loop),
+        lambda: Stage(rng.choice(sorted(_used(loops[loop])) or ["none"]), loop),
+        lambda: ComputeAt(rng.choice(sorted(_used(loops[loop]) & set(temporaries)) or ["none"]), loop),
+        lambda: ComputeAt(rng.choice(sorted(_used(loops[loop]) & set(temporaries)) or ["none"]), loop),
         lambda: Interleave(tuple(rng.sample(temporaries, min(2, len(temporaries)))), rng.randint(0, 2)),
         lambda: Pack(loop, lanes),
         lambda: Vectorize(loop, lanes),
@@ -146,6 +148,11 @@ def random_step(f: Func, rng: random.Random) -> LoopStep:
         lambda: Dense(tuple(rng.sample(temporaries, rng.randint(1, min(3, len(temporaries)))))),
     )
     return rng.choice(choices)()
+
+
+def _used(loop: For) -> set[str]:
+    """The buffers that a loop reads."""
+    return {n.buffer for n in walk(loop) if isinstance(n, Load)}
 
 
 def _chain(loop: For) -> Iterator[str]:

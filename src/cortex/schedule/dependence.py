@@ -1,8 +1,8 @@
 """Which iterations of loops may touch the same element.
 
 The tests are sound and simple: two accesses of one buffer are *separate* when a declared fact keeps them apart,
-and *aligned* in a loop when some dimension has the same index in both, a function of the loop variable that
-takes each value once. Aligned accesses meet only within one iteration of that loop.
+and *aligned* in a loop when some dimension has the same index in both and that index determines the loop's
+variable. Aligned accesses meet only within one iteration of that loop.
 
 A node is known by its form: `group_start(g)` plus an offset, whether that stands in a loop's lower bound, in a let
 or in the index itself, is a node of group g. Lowering writes no other such sums, and steps replace a loop variable
@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cortex.ilir.ir import Accumulate, For, Func, If, Let, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, Let, Stmt, Store, Switch
 from cortex.ir.node import Node, walk
 from cortex.ir.polynomial import expand
-from cortex.ir.scalar import Expr, Index, Load, Var
-from cortex.ir.simplify import affine, free_vars, substitute
+from cortex.ir.scalar import Expr, Index, Int, Load, Var
+from cortex.ir.simplify import free_vars, simplify, substitute
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def accesses(
             case Store(buffer, index, value) | Accumulate(buffer, index, _, value):
                 for e in (*index, value):
                     yield from _reads(e, loops, known)
-                yield Access(buffer, tuple(substitute(i, known) for i in index), True, loops)
+                yield Access(buffer, _resolved(index, known), True, loops)
             case _:
                 pass
 
@@ -68,19 +68,28 @@ def accesses(
 def _reads(e: Node, loops: tuple[For, ...], lets: Mapping[str, Expr]) -> Iterator[Access]:
     for n in walk(e):
         if isinstance(n, Load):
-            yield Access(n.buffer, tuple(substitute(i, lets) for i in n.index), False, loops)
+            yield Access(n.buffer, _resolved(n.index, lets), False, loops)
+
+
+def _resolved(index: tuple[Expr, ...], lets: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    return tuple(substitute(i, lets) for i in index) if lets else index
 
 
 @dataclass(frozen=True)
 class Dependences:
-    """Answers questions about a function from the declared facts of its index functions."""
+    """Answers questions about a function from the declared facts of its index functions.
+
+    `starts` are the lower bounds of all its loops: also a loop around the text compared tells what its variable is.
+    """
 
     facts: Mapping[str, frozenset[str]]
+    starts: Mapping[str, Expr]
 
     @staticmethod
     def of(f: Func) -> Dependences:
         """The facts of a function."""
-        return Dependences({i.name: frozenset(i.facts) for i in f.index_functions})
+        loops = (n for s in f.body for n in walk(s) if isinstance(n, For))
+        return Dependences({i.name: frozenset(i.facts) for i in f.index_functions}, {n.var: n.lo for n in loops})
 
     def conflicts(
         self, a: tuple[Stmt, ...], b: tuple[Stmt, ...], around: tuple[For, ...] = ()
@@ -99,7 +108,8 @@ class Dependences:
 
     def commute(self, a: Stmt, b: Stmt) -> bool:
         """May two neighbouring statements change places?"""
-        return next(self.conflicts((a,), (b,)), None) is None
+        waits = any(isinstance(n, Barrier) for s in (a, b) for n in walk(s))
+        return not waits and next(self.conflicts((a,), (b,)), None) is None
 
     def separate(self, x: Access, y: Access) -> bool:
         """One access is at a node of a group, the other at a node outside the same group.
@@ -109,8 +119,8 @@ class Dependences:
         if not x.index:
             return False
         for inside, outside in ((x, y), (y, x)):
-            group = self.group(inside.index[0], inside.loops)
-            if group is not None and group == self.group_left(outside.index[0], outside.loops):
+            group = self.group_left(outside.index[0], outside.loops)
+            if group is not None and group == self.group(inside.index[0], inside.loops):
                 return not free_vars(group) & {loop.var for at in (x, y) for loop in at.loops}
         return False
 
@@ -119,7 +129,7 @@ class Dependences:
 
         With `start` = "LIST_ptr": the g for which `e` is an edge from a node of group g.
         """
-        bounds = {loop.var: loop.lo for loop in loops}
+        bounds = {**self.starts, **{loop.var: loop.lo for loop in loops}}
         total: dict[Expr, int] = {}
         for monomial, count in expand(e, lambda x: x).items():
             group = None
@@ -144,35 +154,57 @@ class Dependences:
             case _:
                 return None
 
-    def injective(self, e: Expr, var: str, inner: frozenset[str]) -> bool:
-        """Does `e` take a different value in every iteration of `var`, whatever the `inner` variables are?"""
+    def determined(self, e: Expr, varying: frozenset[str], extents: Mapping[str, int]) -> frozenset[str]:
+        """Those of the variables `varying` that have the same value whenever `e` has; `extents` are known ranges.
+
+        o*16 + i determines o and i if i has at most 16 values; o*16 + i with i unlimited determines neither.
+        """
         match e:
             case Index(fn, (arg,)):
-                return "injective" in self.facts.get(fn, frozenset()) and self.injective(arg, var, inner)
+                injective = "injective" in self.facts.get(fn, frozenset())
+                return self.determined(arg, varying, extents) if injective else frozenset()
             case _:
-                form = affine(e, var)
-                return form is not None and form[0] != 0 and not (free_vars(form[1]) & inner)
+                pass
+        terms: list[tuple[int, str]] = []
+        for monomial, c in expand(e, simplify).items():
+            match monomial:
+                case (Var(name),) if name in varying:
+                    terms.append((abs(c), name))
+                case _ if free_vars(monomial) & varying:
+                    return frozenset()
+                case _:
+                    pass
+        reach = 0  # how far apart the terms so far can be
+        for number, (c, name) in enumerate(sorted(terms)):
+            if c <= reach or (name not in extents and number < len(terms) - 1):
+                return frozenset()
+            reach += c * (extents.get(name, 1) - 1)
+        return frozenset(name for _, name in terms)
 
     def aligned(self, x: Access, y: Access, var: str) -> bool:
         """Do `x` and `y` meet only within one iteration of `var`, if the loops around it are in one iteration?"""
-        return self._meet_in_one(x, y, var, frozenset(name for at in (x, y) for name in _inside(at.loops, var)))
+        inner = frozenset(name for at in (x, y) for name in _inside(at.loops, var))
+        return var in self._agreed(x, y, inner | {var})
 
     def loose(self, x: Access, y: Access, chain: tuple[str, ...]) -> tuple[str, ...]:
         """The loops of `chain` in different iterations of which `x` and `y` may meet, in the order of `chain`."""
-        varying = {loop.var for at in (x, y) for loop in at.loops}
-        fixed: set[str] = set()
-        while True:
-            free = [v for v in chain if v not in fixed]
-            found = [v for v in free if self._meet_in_one(x, y, v, frozenset(varying - fixed - {v}))]
-            if not found:
-                return tuple(free)
-            fixed.update(found)
+        varying = frozenset(loop.var for at in (x, y) for loop in at.loops)
+        while agreed := self._agreed(x, y, varying):
+            varying -= agreed
+        return tuple(v for v in chain if v in varying)
 
-    def _meet_in_one(self, x: Access, y: Access, var: str, varying: frozenset[str]) -> bool:
-        return any(
-            a == b and not any(isinstance(n, Load) for n in walk(a)) and self.injective(a, var, varying)
-            for a, b in zip(x.index, y.index, strict=True)
-        )
+    def _agreed(self, x: Access, y: Access, varying: frozenset[str]) -> frozenset[str]:
+        """The variables that have one value wherever `x` and `y` touch the same element."""
+        extents = {
+            loop.var: loop.hi.value - loop.lo.value
+            for loop in (*x.loops, *y.loops)
+            if isinstance(loop.lo, Int) and isinstance(loop.hi, Int)
+        }
+        agreed: frozenset[str] = frozenset()
+        for a, b in zip(x.index, y.index, strict=True):
+            if a == b and not any(isinstance(n, Load) for n in walk(a)):
+                agreed |= self.determined(a, varying, extents)
+        return agreed
 
     def all_aligned(self, a: tuple[Stmt, ...], b: tuple[Stmt, ...], around: tuple[For, ...]) -> bool:
         """Do all dependences between bodies of the innermost loop of `around` stay within one iteration of it?"""

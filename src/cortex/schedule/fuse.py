@@ -31,6 +31,8 @@ class Fuse(Step[Func]):
         """`f` with the loops fused."""
         for name in self.loops:
             find_loop(f, name, self)
+        if not self.loops or len(set(self.loops)) != len(self.loops) or self.depth < 1:
+            refuse(self, "name the loops, each once, and a depth of at least 1.", f, "")
         return replace(f, body=edit_block(f.body, is_loop(self.loops[0]), lambda block: self._fuse(f, block)))
 
     def _fuse(self, f: Func, block: Block) -> Block:

@@ -141,10 +141,7 @@ class _Source:
         for loop in reversed(list(private.values())):
             nest = replace(loop, body=(nest,))
         known = Dependences.of(self.f)
-        around = tuple(s for s in common if isinstance(s, For))
-        # In one iteration of all of them, a loop that sets the bounds of others stands still, as if outside the text.
-        around = tuple(s for s in around if not any(s.var in free_vars(o.lo) | free_vars(o.hi) for o in around))
-        for x, y in known.conflicts((nest,), block[writer : reader_at + 1], around):
+        for x, y in known.conflicts((nest,), block[writer : reader_at + 1]):
             if not x.writes and y.writes:
                 return f"{x.buffer!r}, which the expression reads, is written before the temporary is read."
         return None

@@ -71,7 +71,7 @@ def _overwritten(body: Block, buffer: str, part: Part) -> bool:
             return False
         ranges[first.var] = first.hi.value
         first = statement_of(first.body, buffer)
-    if not isinstance(first, Store) or nest is None:
+    if not isinstance(first, Store) or first.buffer != buffer or nest is None:
         return False
     indices = {t.index for t in touches((nest,), buffer)}
     place = part.local(first.index)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cortex.ilir.ir import Buffer, Case, For, Func, Let, LoopKind, Scope, Stmt, Store, Switch
+from cortex.ilir.ir import Barrier, Buffer, Case, For, Func, If, Let, LoopKind, Scope, Stmt, Store, Switch
 from cortex.ir.node import rewrite
 from cortex.ir.scalar import Expr, Int, Load, Var
 from cortex.ir.simplify import add, ceildiv, floordiv, free_vars, mul, simplify, sub, substitute
 from cortex.ir.step import Step, step
 from cortex.schedule.dependence import Dependences
-from cortex.schedule.locate import Block, Names, constant_extent, find_loop, perfect_chain, refuse, replace_loop
+from cortex.schedule.locate import Block, Names, constant_extent, find_loop, perfect_chain, refuse, replace_loop, uses
 from cortex.schedule.padding import padding_is_harmless
 from cortex.schedule.sums import Sums, redirect, split_sums
 
@@ -55,6 +55,10 @@ class Tile(Step[Func]):
         if self.rows is not None and rows is None:
             refuse(self, f"{self.rows!r} is not a loop between {self.nest!r} and {self.columns!r}.", f, self.nest)
         known, body = Dependences.of(f), chain[-1].body
+        if any(isinstance(s, If | Switch | Let | Barrier) for s in body):
+            refuse(self, f"the body of {self.columns!r} has more than sums and stores.", f, self.columns)
+        if any(loop.kind is LoopKind.VECTORIZED for loop in chain):
+            refuse(self, "a loop of the nest is vectorized already.", f, self.nest)
         for x, y in known.conflicts(body, body, chain):
             if not all(known.aligned(x, y, loop.var) for loop in chain):
                 refuse(self, f"an element uses what another element writes to {x.buffer!r}.", f, self.columns)
@@ -155,9 +159,7 @@ class _Writer:
 
     def kernel(self, columns: _Columns, first: Expr, height: int) -> Block:
         """The sums of `height` rows: start values, the reduction, and the copy out of the registers."""
-        stmts: list[Stmt] = []
-        if self.sums.starts:
-            stmts += self.around_tile(columns, first, height, self.sums.starts)
+        stmts: list[Stmt] = list(self.begin(columns, first, height))
         for reduction in self.sums.reductions:
             stmts += self.reduction(columns, first, height, reduction.loops, reduction.body)
         if self.staged:
@@ -166,6 +168,15 @@ class _Writer:
             copies: Block = tuple(Store(self.stage[b], place, Load(self.acc[b], (row, vector, lane))) for b in self.acc)
             stmts += columns.loops(row.name, vector.name, lane.name, Int(height), copies)
         return tuple(stmts)
+
+    def begin(self, columns: _Columns, first: Expr, height: int) -> Block:
+        """The start values of the sums; a sum that another nest has begun goes on from what is in memory."""
+        row, vector, lane = (Var(self.names.fresh(f"{self.tile.columns}_{c}")) for c in "rvl")
+        begun = {b: i for b, i in self.sums.targets.items() if not any(uses(s, b) for s in self.sums.starts)}
+        loads = tuple(Store(self.acc[b], (row, vector, lane), Load(b, i)) for b, i in begun.items())
+        starts = redirect(self.sums.starts, {b: (acc, (row, vector, lane)) for b, acc in self.acc.items()})
+        placed = self.place((*starts, *loads), columns, first, row, vector, lane)
+        return columns.loops(row.name, vector.name, lane.name, Int(height), placed) if placed else ()
 
     def reduction(
         self, columns: _Columns, first: Expr, height: int, loops: tuple[For, ...], body: Block

@@ -1,0 +1,72 @@
+"""Write docs/scheduling.md from the docstrings of the steps.
+
+python benchmarks/scheduling_page.py docs/scheduling.md
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from cortex.ir.step import Step
+from cortex.schedule.schedule import LOOP_STEPS, RECURSION_STEPS
+
+INTRODUCTION = """# Scheduling
+
+<!-- written by benchmarks/scheduling_page.py from the docstrings of the steps -->
+
+A schedule is a tuple of steps. A step is a value: it prints as the Python that rebuilds it, equal steps are equal, and
+it can be part of a key. `step.apply(program)` asks first whether the step is legal there; if not, it raises
+`ScheduleError`, which says what was asked, what is wrong and shows the place, and the program stays as it was.
+
+```python
+from cortex.schedule.schedule import Schedule
+
+Schedule.load("plan.py")       # parsed, never executed: known steps with literal arguments
+schedule.save("plan.py")
+eval(repr(schedule), namespace()) == schedule
+schedule.on_recursion          # the steps on the model, which come first
+schedule.on_loops              # the steps on its loops
+```
+
+Loops are named by their variables, which are unique in a program; a step that makes loops names them after the one
+they come from (`n` split gives `n_o`, `n_i`, and `n_t` for the tail), with a number where that name is taken. What the
+steps rely on is in `schedule/dependence.py`: accesses of one element are ordered only if one of them writes; an index
+that determines a loop's variable keeps the accesses within one iteration of that loop; and a child lies outside its
+parent's group. No step reassociates a sum but `VectorReduce`, whose order is fixed by the extent.
+"""
+
+
+def section(step: type[Step[Any]]) -> str:
+    """One step: its arguments, then its docstring with before, after and legal."""
+    summary, _, rest = inspect.cleandoc(step.__doc__ or "").partition("\n\n")
+    lines = [f"### {signature(step)}", "", *summary.split("\n")]
+    for paragraph in rest.split("\n\n") if rest else []:
+        figure = paragraph.startswith(("before:", "after:"))
+        lines += ["", "```", *paragraph.split("\n"), "```"] if figure else ["", *paragraph.split("\n")]
+    return "\n".join(lines)
+
+
+def signature(step: type[Step[Any]]) -> str:
+    """The step as it is written, with its defaults."""
+    arguments = [f.name if f.default is MISSING else f"{f.name}={f.default!r}" for f in fields(step)]  # type: ignore[arg-type]
+    return f"`{step.__name__}({', '.join(arguments)})`"
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION.rstrip()]
+    groups: tuple[tuple[str, tuple[type[Step[Any]], ...]], ...] = (
+        ("Steps on the recursion", RECURSION_STEPS),
+        ("Steps on loops", LOOP_STEPS),
+    )
+    for title, steps in groups:
+        parts += [f"## {title}", *(section(s) for s in steps)]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

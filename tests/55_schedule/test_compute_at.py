@@ -1,0 +1,45 @@
+"""ComputeAt: a temporary computed where it is used, as much of it as is used there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from cortex.schedule.compute_at import ComputeAt
+from cortex.schedule.schedule import namespace
+from cortex.schedule.split import Split
+from cortex.schedule.vectorize import Vectorize
+
+sys.path.insert(0, str(Path(__file__).parent))
+from checks import Cases, Golden, check_legal, check_prints, check_refused
+
+LEGAL: Cases = {
+    "compute_at_element": ((), ComputeAt("u", "a_j")),
+    "compute_at_row": ((), ComputeAt("u", "a_n")),
+    "compute_at_a_sum": ((), ComputeAt("t", "b_j")),
+    "compute_at_columns": ((Split("b_j", 4),), ComputeAt("t", "b_j_o")),
+}
+
+REFUSED: Cases = {
+    "compute_at_a_state": ((), ComputeAt("h", "p_n")),
+    "compute_at_another_loop": ((), ComputeAt("t", "a_n")),
+    "compute_at_before": ((), ComputeAt("u", "p_n")),
+    "compute_at_padding": ((Vectorize("a_j", 16),), ComputeAt("u", "a_n")),
+    "compute_at_vectorized": ((Vectorize("a_j", 16),), ComputeAt("u", "a_j_l")),
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_legal(name: str, golden: Golden) -> None:
+    check_legal(name, LEGAL, golden)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, golden: Golden) -> None:
+    check_refused(name, REFUSED, golden)
+
+
+def test_prints_as_python() -> None:
+    check_prints((step for _, step in (*LEGAL.values(), *REFUSED.values())), namespace())
