@@ -16,6 +16,7 @@ from cortex.schedule.dependence import Dependences
 from cortex.schedule.distribute import Distribute
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import find_loop
+from cortex.schedule.reorder import Reorder
 from cortex.schedule.split import Split
 from cortex.schedule.tile import Tile
 
@@ -115,3 +116,11 @@ def test_nothing_moves_across_a_barrier() -> None:
     with pytest.raises(ScheduleError, match="uses what stands between the loops"):
         Fuse(("p_n", "b_n")).apply(f)
     assert apply(f, (Fuse(("b_n", "a_n")),)) != f
+
+
+def test_bounds_keep_loops_inside_what_they_depend_on() -> None:
+    f = without_condition()
+    groups = find_loop(f, "g", None)
+    f = replace(f, body=(replace(groups, body=groups.body[:1]),))
+    with pytest.raises(ScheduleError, match="the bounds of 'p_n' depend on 'g'"):
+        Reorder(("p_n", "g")).apply(f)

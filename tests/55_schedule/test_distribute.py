@@ -22,7 +22,7 @@ LEGAL: Cases = {
 }
 
 REFUSED: Cases = {
-    "distribute_carried": ((), Distribute("g", 1)),
+    "distribute_groups": ((), Distribute("g", 1)),
     "distribute_one_statement": ((), Distribute("p_n")),
     "distribute_not_nested": (FUSED, Distribute("p_n", 3)),
 }

@@ -23,7 +23,7 @@ LEGAL: Cases = {
 }
 
 REFUSED: Cases = {
-    "reorder_bounds_depend": ((Split("p_n", 4),), Reorder(("p_n_i", "g"))),
+    "reorder_past_a_branch": ((), Reorder(("p_n", "g"))),
     "reorder_not_perfect": ((), Reorder(("p_k", "p_j"))),
     "reorder_one_loop": ((), Reorder(("p_j",))),
     "reorder_split_sum": ((Distribute("p_n", 2), Split("p_k", 2, "guard")), Reorder(("p_k_i", "p_k_o"))),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, For, Func, Stmt, Store
+from cortex.ilir.ir import Accumulate, For, Func, Scope, Stmt, Store
 from cortex.ir.node import Node, rewrite
 from cortex.ir.scalar import Expr, Index, Load, Var
 from cortex.ir.simplify import sub
 from cortex.ir.step import Step, step
-from cortex.lower.linear_form import MAX_GROUP, NUM_NODES, max_edges
+from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, max_edges
+from cortex.schedule.dependence import Dependences, accesses
 from cortex.schedule.locate import find_loop, refuse, replace_loop, uses
 
 
@@ -19,7 +20,8 @@ class Dense(Step[Func]):
 
     before:  for g: for n in group_start(g)..: t[n, j] = ...              t has num_nodes rows
     after:   for g: for n in group_start(g)..: t[n - group_start(g), j] = ...     t has max_group rows
-    legal:   the buffers are scratch and used only inside the loop over groups (each group writes what it reads).
+    legal:   the buffers are scratch and used only inside the loop over groups, at rows of the group at hand (each
+             group writes what it reads).
     """
 
     buffers: tuple[str, ...]
@@ -28,24 +30,32 @@ class Dense(Step[Func]):
     def apply(self, f: Func) -> Func:
         """`f` with smaller temporaries."""
         loop = find_loop(f, self.groups, self)
+        if loop.hi != NUM_GROUPS:
+            refuse(self, f"{self.groups!r} is not the loop over groups.", f, self.groups)
         rest = [s for s in f.body if s is not loop]
+        scopes = {b.name: b.scope for b in f.buffers}
         for name in self.buffers:
-            if f.buffer(name).scope != "scratch":
+            if scopes.get(name) is not Scope.SCRATCH:
                 refuse(self, f"{name!r} is not a temporary.", f, self.groups)
             if any(uses(s, name) for s in rest):
                 refuse(self, f"{name!r} is used outside the loop over groups.", f, self.groups)
+        known, used = Dependences.of(f), list(accesses(loop.body))
         start: dict[str, Expr] = {}
         shapes: dict[str, tuple[Expr, ...]] = {}
         for name in self.buffers:
             rows, *columns = f.buffer(name).shape
             first = Index("group_start", (Var(self.groups),))
             if rows == NUM_NODES:
-                start[name], shapes[name] = first, (MAX_GROUP, *columns)
+                start[name], shapes[name], counted = first, (MAX_GROUP, *columns), "group_start"
             elif isinstance(rows, Var) and rows.name.startswith("num_") and rows.name.endswith("_edges"):
                 relation = rows.name.removeprefix("num_").removesuffix("_edges")
                 start[name], shapes[name] = Index(f"{relation}_ptr", (first,)), (max_edges(relation), *columns)
+                counted = f"{relation}_ptr"
             else:
                 refuse(self, f"{name!r} has no row per node or edge.", f, self.groups)
+            here = Var(self.groups)
+            if any(a.buffer == name and known.group(a.index[0], a.loops, counted) != here for a in used):
+                refuse(self, f"{name!r} is used at rows that may be of another group.", f, self.groups)
 
         def shift(n: Node) -> Node:
             match n:

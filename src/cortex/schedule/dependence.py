@@ -108,8 +108,9 @@ class Dependences:
 
     def commute(self, a: Stmt, b: Stmt) -> bool:
         """May two neighbouring statements change places?"""
-        waits = any(isinstance(n, Barrier) for s in (a, b) for n in walk(s))
-        return not waits and next(self.conflicts((a,), (b,)), None) is None
+        if next(self.conflicts((a,), (b,)), None) is not None:
+            return False
+        return not any(isinstance(n, Barrier) for s in (a, b) for n in walk(s))
 
     def separate(self, x: Access, y: Access) -> bool:
         """One access is at a node of a group, the other at a node outside the same group.
@@ -138,6 +139,8 @@ class Dependences:
                     group = self.group(bounds[name], loops, start)
                 case (Index(fn, (arg,)),) if fn == start:
                     group = arg if start == "group_start" else self.group(arg, loops)
+                case (Index(fn, (arg,)),) if start == "group_start" and fn.endswith("_parent"):
+                    group = self.group(arg, loops, fn.removesuffix("parent") + "ptr")
                 case _:
                     pass
             if group is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cortex.ilir.ir import Accumulate, For, Stmt, Store
 from cortex.ir.node import Node, rewrite, walk
 from cortex.ir.scalar import Expr, Load, Var
-from cortex.ir.simplify import substitute
+from cortex.ir.simplify import free_vars, substitute
 from cortex.schedule.dependence import Dependences, accesses
 from cortex.schedule.locate import Block
 
@@ -46,7 +46,10 @@ def split_sums(known: Dependences, around: tuple[For, ...], body: Block) -> Sums
             found = _accumulations(s)
             if found is None:
                 return None
+            inside = {n.var for n in walk(s) if isinstance(n, For)}
             for a in found:
+                if free_vars(a.index) & inside:
+                    return None  # elements of a row, not a sum into one element
                 if targets.setdefault(a.buffer, a.index) != a.index:
                     return None
     starts: list[Stmt] = []
@@ -86,7 +89,8 @@ def _accumulations(loop: For) -> list[Accumulate] | None:
     body = loop.body
     if len(body) == 1 and isinstance(body[0], For):
         return _accumulations(body[0])
-    return [s for s in body if isinstance(s, Accumulate)] if all(isinstance(s, Accumulate) for s in body) else None
+    sums = [s for s in body if isinstance(s, Accumulate)]
+    return sums if sums and len(sums) == len(body) else None
 
 
 def _merge(reductions: list[Reduction], loop: For) -> None:

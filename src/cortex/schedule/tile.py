@@ -176,7 +176,7 @@ class _Writer:
         loads = tuple(Store(self.acc[b], (row, vector, lane), Load(b, i)) for b, i in begun.items())
         starts = redirect(self.sums.starts, {b: (acc, (row, vector, lane)) for b, acc in self.acc.items()})
         placed = self.place((*starts, *loads), columns, first, row, vector, lane)
-        return columns.loops(row.name, vector.name, lane.name, Int(height), placed) if placed else ()
+        return columns.loops(row.name, vector.name, lane.name, Int(height), placed)
 
     def reduction(
         self, columns: _Columns, first: Expr, height: int, loops: tuple[For, ...], body: Block
@@ -253,7 +253,9 @@ class _Columns:
     def loops(
         self, row: str, vector: str, lane: str, height: Expr, body: Block, rows: LoopKind = LoopKind.UNROLLED
     ) -> Block:
-        """`body` for every row, vector and lane."""
+        """`body` for every row, vector and lane; nothing for no body."""
+        if not body:
+            return ()
         lanes = For(lane, Int(0), Int(self.lanes), body, LoopKind.VECTORIZED)
         vectors = For(vector, Int(0), Int(self.vectors), (lanes,), LoopKind.UNROLLED)
         return (For(row, Int(0), height, (vectors,), rows),)
