@@ -14,7 +14,7 @@ from cortex.schedule.locate import Block, edit_block, find_loop, is_loop, refuse
 
 @step
 class Fuse(Step[Func]):
-    """Fuse sibling loops, `depth` levels deep, into the first of them.
+    """Fuse sibling loops, `depth` levels deep, into one with the names of the first; bodies keep their order.
 
     before:  for i in 0..n: for j in 0..m: A(i, j)
              for x in 0..n: for y in 0..m: B(x, y)
@@ -52,13 +52,16 @@ class Fuse(Step[Func]):
         if len(nests) != len(self.loops):
             missing = next(name for name in self.loops if name not in {s.var for s in nests})
             refuse(self, f"loop {missing!r} does not stand beside {self.loops[0]!r}.", f, missing)
-        return (*before, self._merge(f, known, tuple(nests), ()), *after)
+        lead = next(i for i, s in enumerate(nests) if s.var == self.loops[0])
+        return (*before, self._merge(f, known, tuple(nests), lead, ()), *after)
 
-    def _merge(self, f: Func, known: Dependences, nests: tuple[For, ...], around: tuple[For, ...]) -> For:
-        first = nests[0]
+    def _merge(
+        self, f: Func, known: Dependences, nests: tuple[For, ...], lead: int, around: tuple[For, ...]
+    ) -> For:
+        first = nests[lead]
         around = (*around, first)
-        bodies = [first.body]
-        for other in nests[1:]:
+        bodies: list[Block] = []
+        for other in nests:
             if (other.lo, other.hi, other.kind) != (first.lo, first.hi, first.kind):
                 refuse(self, f"loops {first.var!r} and {other.var!r} have different bounds.", f, other.var)
             body = substitute(other.body, {other.var: Var(first.var)})
@@ -70,4 +73,4 @@ class Fuse(Step[Func]):
         inner = tuple(body[0] for body in bodies if len(body) == 1 and isinstance(body[0], For))
         if len(inner) != len(bodies):
             refuse(self, f"loop {first.var!r} does not hold one loop {self.depth} levels deep.", f, first.var)
-        return replace(first, body=(self._merge(f, known, inner, around),))
+        return replace(first, body=(self._merge(f, known, inner, lead, around),))
