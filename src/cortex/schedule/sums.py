@@ -71,8 +71,8 @@ def split_sums(known: Dependences, around: tuple[For, ...], body: Block) -> Sums
         return None
     if any(a.buffer in targets and not a.writes for r in reductions for a in accesses(r.body)):
         return None
-    for a in accesses(tuple(rest)):
-        if a.buffer in targets and a.index != targets[a.buffer]:
+    for use in accesses(tuple(rest)):
+        if use.buffer in targets and use.index != targets[use.buffer]:
             return None
     return Sums(tuple(starts), tuple(reductions), tuple(rest), targets)
 
