@@ -138,7 +138,7 @@ class NestBuilder:
         offset = 0
         for number, x in enumerate(xs):
             shape = self.lets[x].type.shape
-            loops = Loops(f"{self.prefix}{let.name}_{number}", place)
+            loops = Loops(f"{self.prefix}{let.name}__{number}", place)
             index = loops.axes(shape)
             moved = tuple(add(i, offset) if a == axis else i for a, i in enumerate(index))
             at = place.node(loops.row) if let.over is None else loops.row

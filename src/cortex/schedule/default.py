@@ -53,8 +53,9 @@ def default_schedule(f: Func, registers: Registers) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast."""
     steps: list[Step[Func]] = []
     for block in _nest_lists(f):
+        place = {s.var: number for number, s in enumerate(block) if isinstance(s, For)}
         for cluster in clusters_of(f, block, registers.most_sums()):
-            steps += _cluster_steps(f, cluster, registers)
+            steps += _cluster_steps(f, sorted(cluster, key=lambda n: place[n.name]), registers)
     temporaries = _group_temporaries(f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
 
@@ -113,7 +114,7 @@ def _tile_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Fu
     column = first.columns[-1]
     read = [(nest, load) for nest in cluster for load in _vector_reads(nest)]
     params = {b.name for b in f.buffers if b.scope is Scope.PARAM}
-    weights = {load for _, load in read if load.buffer in params}
+    weights = {load for nest, load in read if load.buffer in params and _is_packable(nest, load)}
     sums = len(frozenset[str]().union(*(n.targets for n in cluster)))
     height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), constant_extent(column) or 1)
     rows = _tile_rows(cluster, read)
@@ -129,6 +130,12 @@ def _vector_reads(nest: Nest) -> list[Load]:
     column = nest.columns[-1].var
     sums = [n.value for s in nest.body if isinstance(s, For) for n in walk(s) if isinstance(n, Accumulate)]
     return [n for value in sums for n in walk(value) if isinstance(n, Load) and column in free_vars(n.index)]
+
+
+def _is_packable(nest: Nest, load: Load) -> bool:
+    """Does a weight depend on nothing but columns and summed axes, and so not on the node?"""
+    loops = [loop for s in (nest.rows, *nest.body) for loop in walk(s) if isinstance(loop, For)]
+    return free_vars(load.index) <= {loop.var for loop in loops if constant_extent(loop) is not None}
 
 
 def _tile_rows(cluster: Cluster, read: list[tuple[Nest, Load]]) -> str | None:

@@ -154,6 +154,8 @@ class _Writer:
         stmts: list[Stmt] = []
         if self.sums.starts:
             stmts += self.around_tile(columns, first, height, self.sums.starts)
+        if self.sums.continued:
+            stmts += self.load_sums(columns, first, height)
         for reduction in self.sums.reductions:
             stmts += self.reduction(columns, first, height, reduction.loops, reduction.body)
         if self.staged:
@@ -162,6 +164,17 @@ class _Writer:
             copies: Block = tuple(Store(self.stage[b], place, Load(self.acc[b], (row, vector, lane))) for b in self.acc)
             stmts += columns.loops(row.name, vector.name, lane.name, Int(height), copies)
         return tuple(stmts)
+
+    def load_sums(self, columns: _Columns, first: Expr, height: int) -> Block:
+        """Sums that other statements have begun go on from where those left them."""
+        row, vector, lane = (Var(self.names.fresh(f"{self.tile.columns}_{c}")) for c in "rvl")
+        begun = tuple(Store(b, index, Load(b, index)) for b, index in self.sums.continued.items())
+        loads = tuple(
+            Store(self.acc[s.buffer], (row, vector, lane), s.value)
+            for s in self.place(begun, columns, first, row, vector, lane)
+            if isinstance(s, Store)
+        )
+        return columns.loops(row.name, vector.name, lane.name, Int(height), loads)
 
     def reduction(
         self, columns: _Columns, first: Expr, height: int, loops: tuple[For, ...], body: Block
