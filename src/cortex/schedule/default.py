@@ -53,9 +53,8 @@ def default_schedule(f: Func, registers: Registers) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast."""
     steps: list[Step[Func]] = []
     for block in _nest_lists(f):
-        place = {s.var: number for number, s in enumerate(block) if isinstance(s, For)}
         for cluster in clusters_of(f, block, registers.most_sums()):
-            steps += _cluster_steps(f, sorted(cluster, key=lambda n: place[n.name]), registers)
+            steps += _cluster_steps(f, cluster, registers)
     temporaries = _group_temporaries(f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
 
