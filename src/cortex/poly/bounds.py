@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from cortex.ilir.ir import Func
 from cortex.ilir.show import show_expr
 from cortex.ir.scalar import Int
-from cortex.poly.facts import conjunction, le, lt
+from cortex.poly.facts import conjunction
+from cortex.poly.points import le, lt
 from cortex.poly.prove import Outcome, Prover
 from cortex.poly.sites import Site, sites
 

@@ -21,25 +21,38 @@ from cortex.ilir.ir import Fact as Declared
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Index, Int, Unary, Var
 from cortex.ir.simplify import TRUE, substitute
+from cortex.poly.points import le, lt
 
 ROUNDS = 2  # promises are written out at the terms of the question, then at the terms that this brought in
 MOST_INSTANCES = 400  # of one promise; more would only cost time
 
 Terms = dict[str, list[Expr]]
+Key = tuple[tuple[Expr, ...], ...]  # the arguments of each index function that occur in a question
 
 
-def facts_about(f: Func, question: Iterable[Expr]) -> list[Expr]:
-    """The declared facts of `f` that bear on the expressions of a question, as boolean expressions."""
-    terms: Terms = {i.name: [] for i in f.index_functions}
-    _collect(question, terms)
-    known: dict[Expr, None] = {le(Int(0), Var(size)): None for size in f.sizes}
-    for _ in range(ROUNDS):
-        new = [e for p in f.promises for e in _instances(p, terms) if e not in known]
-        known |= dict.fromkeys(new)
-        _collect(new, terms)
-    for function in f.index_functions:
-        known |= dict.fromkeys(_facts_of(function, terms[function.name]))
-    return list(known)
+class Facts:
+    """The declared facts of a function's sizes and index functions."""
+
+    def __init__(self, f: Func) -> None:
+        self.sizes, self.functions, self.promises = f.sizes, f.index_functions, f.promises
+
+    def terms_of(self, question: Iterable[Expr]) -> Key:
+        """Where a question uses each index function. Questions that agree in this have the same facts."""
+        terms: Terms = {i.name: [] for i in self.functions}
+        _collect(question, terms)
+        return tuple(tuple(arguments) for arguments in terms.values())
+
+    def at(self, key: Key) -> list[Expr]:
+        """The facts that bear on a question that uses the index functions at the terms of `key`."""
+        terms: Terms = {i.name: list(arguments) for i, arguments in zip(self.functions, key, strict=True)}
+        known: dict[Expr, None] = {le(Int(0), Var(size)): None for size in self.sizes}
+        for _ in range(ROUNDS):
+            new = [e for p in self.promises for e in _instances(p, terms) if e not in known]
+            known |= dict.fromkeys(new)
+            _collect(new, terms)
+        for function in self.functions:
+            known |= dict.fromkeys(_facts_of(function, terms[function.name]))
+        return list(known)
 
 
 def _collect(expressions: Iterable[Expr], terms: Terms) -> None:
@@ -123,13 +136,3 @@ def both(x: Expr, y: Expr) -> Expr:
 def implies(x: Expr, y: Expr) -> Expr:
     """Where x holds, y does."""
     return y if x == TRUE else Binary("or", Unary("not", x), y)
-
-
-def le(x: Expr, y: Expr) -> Expr:
-    """x <= y."""
-    return Binary("le", x, y)
-
-
-def lt(x: Expr, y: Expr) -> Expr:
-    """x < y."""
-    return Binary("lt", x, y)

@@ -5,7 +5,7 @@
     Prover(f).disjoint(...)        do two accesses never meet?
 
 A question is decided by refutation: facts, hypotheses and the negated goal have no model. Every question has a
-budget of 100 ms; what is not decided in that time is "unknown", and only "proven" is ever taken for yes. A
+budget of 100 ms; what is not decided within it is "unknown", and only "proven" is ever taken for yes. A
 question that has a model comes back with it: values of the variables under which the goal fails.
 
 Questions are renamed to a canonical form and answered once: programs ask the same few hundred times.
@@ -25,9 +25,11 @@ from cortex.ilir.show import show_expr
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Cast, Expr, Float, Fma, Index, Int, Load, Select, Unary, Var, dtype_of
 from cortex.ir.simplify import substitute
-from cortex.poly.facts import conjunction, facts_about
+from cortex.poly.facts import Facts, Key, conjunction
 
-BUDGET_MS = 100
+# About 100 ms of an idle core, in Z3's own units of work, so that an answer does not depend on the machine's load.
+BUDGET = 200_000
+BACKSTOP_MS = 2_000  # for work that Z3 does not count
 
 Outcome = Literal["proven", "refuted", "unknown"]
 
@@ -48,9 +50,11 @@ class Answer:
 class Prover:
     """Answers questions about the integers of one function; only its declarations matter, not its body."""
 
-    def __init__(self, f: Func, budget_ms: int = BUDGET_MS) -> None:
-        self.f, self.budget_ms = f, budget_ms
+    def __init__(self, f: Func, budget: int = BUDGET) -> None:
+        self.f, self.budget = f, budget
         self.sizes = frozenset(f.sizes)
+        self.facts, self.encode = Facts(f), _Encoder()
+        self.encoded: dict[Key, list[Any]] = {}
         self.decided: dict[tuple[tuple[Expr, ...], Expr], _Decision] = {}
         self.asked = 0  # questions that Z3 was given
 
@@ -98,12 +102,13 @@ class Prover:
 
     def _decide(self, given: tuple[Expr, ...], goal: Expr) -> _Decision:
         self.asked += 1
-        encode = _Encoder()
+        encode, terms = self.encode, self.facts.terms_of((goal, *given))
+        if terms not in self.encoded:
+            self.encoded[terms] = [encode(e) for e in self.facts.at(terms)]
         solver = z3.Solver(ctx=encode.context)
-        solver.set("timeout", self.budget_ms)
-        for e in (*facts_about(self.f, (goal, *given)), *given):
-            solver.add(encode(e))
-        solver.add(z3.Not(encode(goal)))
+        solver.set("rlimit", self.budget)
+        solver.set("timeout", BACKSTOP_MS)
+        solver.add(*self.encoded[terms], *(encode(e) for e in given), z3.Not(encode(goal)))
         match str(solver.check()):
             case "unsat":
                 return _Decision("proven", ())
@@ -130,12 +135,13 @@ class _Encoder:
         self.unknowns = 0
 
     def __call__(self, e: Expr) -> Any:
-        if e not in self.terms:
-            term = self.encode(e)
-            if any(isinstance(n, Load) for n in walk(e)):
-                return term  # memory changes: a second load of the element need not give the same value
+        if e in self.terms:
+            return self.terms[e]
+        before = self.unknowns
+        term = self.encode(e)
+        if self.unknowns == before:  # an unknown stands for one occurrence: the next load may see another value
             self.terms[e] = term
-        return self.terms[e]
+        return term
 
     def encode(self, e: Expr) -> Any:
         match e:
