@@ -19,7 +19,7 @@ from cortex.ir.simplify import add, sub
 from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, max_edges, num_edges
 from cortex.ra import ir as ra
 
-G, N, I, E = Var("of_g"), Var("of_n"), Var("of_i"), Var("of_e")
+G, N, E, PLACE = Var("of_g"), Var("of_n"), Var("of_e"), Var("of_place")
 
 
 def promises(m: ra.Model) -> tuple[Promise, ...]:
@@ -36,6 +36,7 @@ def promises(m: ra.Model) -> tuple[Promise, ...]:
 def _groups() -> Iterator[Promise]:
     later = Var("of_later")
     yield Promise((), (), _le(MAX_GROUP, NUM_NODES))
+    yield Promise((), (), _le(NUM_GROUPS, NUM_NODES))
     yield Promise((G.name,), _is_group(G), _le(_end(G), NUM_NODES))
     yield Promise((G.name,), _is_group(G), _le(Int(1), _at("group_len", G)))
     yield Promise(
@@ -91,8 +92,8 @@ def _exists(kind: int, path: tuple[ra.Hop, ...]) -> Iterator[Promise]:
             yield Promise((G.name, E.name), given, _present(first, path[1:]))
         return
     yield Promise((G.name, N.name), (of_kind, *_in_group(G, N)), _present(N, path))
-    place = (_le(_at("kind_start", Int(kind)), I), _lt(I, _at("kind_start", Int(kind + 1))))
-    yield Promise((I.name,), place, _present(_at("kind_node", I), path))
+    here = (_le(_at("kind_start", Int(kind)), PLACE), _lt(PLACE, _at("kind_start", Int(kind + 1))))
+    yield Promise((PLACE.name,), here, _present(_at("kind_node", PLACE), path))
 
 
 def _present(node: Expr, path: tuple[ra.Hop, ...]) -> Expr:

@@ -12,7 +12,6 @@ through a term that nobody mentions is not seen: "not proven", never a wrong "ye
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
 from itertools import product
 from typing import assert_never
 
@@ -125,7 +124,10 @@ def _of_two(fact: Declared, function: IndexFunction, x: Expr, y: Expr) -> Iterat
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
     """All of `parts`."""
-    return reduce(both, parts, TRUE)
+    whole: Expr = TRUE
+    for part in parts:
+        whole = both(whole, part)
+    return whole
 
 
 def both(x: Expr, y: Expr) -> Expr:

@@ -57,27 +57,39 @@ class Point:
                 assert_never(s)
 
 
+OUTSIDE = Point(Barrier(), (), (), (), ())  # where nothing is known
+
+
 def points(f: Func) -> Iterator[Point]:
     """All points of a function, in the order of its text."""
-    return _block(f.body, Point(Barrier(), (), (), (), ()))
+    return points_of(f.body)
 
 
-def _block(body: tuple[Stmt, ...], around: Point) -> Iterator[Point]:
+def branches(s: If | Switch) -> Iterator[tuple[tuple[Stmt, ...], Expr]]:
+    """The arms of a branch, each with the condition under which it runs."""
+    match s:
+        case If(cond, then, orelse):
+            yield then, cond
+            yield orelse, Unary("not", cond)
+        case Switch(value, cases):
+            yield from ((case.body, Binary("eq", value, Int(case.value))) for case in cases)
+        case _:
+            assert_never(s)
+
+
+def points_of(body: tuple[Stmt, ...], around: Point = OUTSIDE) -> Iterator[Point]:
+    """The points of a statement list that stands at a point."""
     lets = around.lets
     for number, s in enumerate(body):
         here = replace(around, stmt=s, lets=lets, position=(*around.position, number))
         yield here
         match s:
             case For(body=inner):
-                yield from _block(inner, replace(here, loops=(*here.loops, s)))
-            case If(cond, then, orelse):
-                no = Unary("not", cond)
-                yield from _block(then, replace(here, conditions=(*here.conditions, cond), position=(*here.position, 0)))
-                yield from _block(orelse, replace(here, conditions=(*here.conditions, no), position=(*here.position, 1)))
-            case Switch(value, cases):
-                for turn, case in enumerate(cases):
-                    chosen = (*here.conditions, Binary("eq", value, Int(case.value)))
-                    yield from _block(case.body, replace(here, conditions=chosen, position=(*here.position, turn)))
+                yield from points_of(inner, replace(here, loops=(*here.loops, s)))
+            case If() | Switch():
+                for turn, (arm, condition) in enumerate(branches(s)):
+                    inside = replace(here, conditions=(*here.conditions, condition), position=(*here.position, turn))
+                    yield from points_of(arm, inside)
             case Let(_, value):
                 if dtype_of(value) == "i64":
                     lets = (*lets, s)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, assert_never
 
 import z3
@@ -29,6 +30,7 @@ from cortex.poly.facts import Facts, Key, conjunction
 
 # About 100 ms of an idle core, in Z3's own units of work, so that an answer does not depend on the machine's load.
 BUDGET = 200_000
+SMALL = (3, 10)  # sizes of structures that are easy to draw
 BACKSTOP_MS = 2_000  # for work that Z3 does not count
 
 Outcome = Literal["proven", "refuted", "unknown"]
@@ -57,6 +59,11 @@ class Prover:
         self.encoded: dict[Key, list[Any]] = {}
         self.decided: dict[tuple[tuple[Expr, ...], Expr], _Decision] = {}
         self.asked = 0  # questions that Z3 was given
+
+    def knows(self, f: Func) -> bool:
+        """Does `f` declare what this prover was made from?"""
+        mine = self.f
+        return (mine.sizes, mine.index_functions, mine.promises) == (f.sizes, f.index_functions, f.promises)
 
     def implied(self, given: Iterable[Expr], goal: Expr) -> bool:
         """Does `goal` follow? False means "not proven"."""
@@ -113,9 +120,21 @@ class Prover:
             case "unsat":
                 return _Decision("proven", ())
             case "sat":
-                return _Decision("refuted", encode.values(solver.model(), (goal, *given), self.f.sizes))
+                return _Decision("refuted", encode.values(self._small_model(solver), (goal, *given), self.f.sizes))
             case _:
                 return _Decision("unknown", ())
+
+
+    def _small_model(self, solver: Any) -> Any:
+        """A model, with small sizes if there is one: it is read by people."""
+        model = solver.model()
+        for limit in SMALL:
+            solver.push()
+            solver.add(*(self.encode(Var(size)) <= limit for size in self.f.sizes))
+            if str(solver.check()) == "sat":
+                return solver.model()
+            solver.pop()
+        return model
 
 
 @dataclass(frozen=True)
@@ -205,17 +224,12 @@ class _Encoder:
         self, model: Any, question: tuple[Expr, ...], sizes: tuple[str, ...]
     ) -> tuple[tuple[Expr, int], ...]:
         """The value a model gives to every integer variable and index function of the question that it uses."""
-        wanted: dict[Expr, None] = {}
-        for e in question:
-            wanted |= dict.fromkeys(n for n in walk(e) if isinstance(n, Var) and n.dtype == "i64" and n.name not in sizes)
-        for e in question:
-            nodes = [n for n in walk(e) if isinstance(n, Index | Var)]
-            wanted |= dict.fromkeys(n for n in nodes if isinstance(n, Index) or n.name in sizes)
-        found: list[tuple[Expr, int]] = []
-        for e in wanted:
-            if not any(isinstance(n, Load) for n in walk(e)):
-                found.append((e, model.eval(self(e), model_completion=True).as_long()))
-        return tuple(found)
+        terms = [n for e in question for n in walk(e)]
+        variables = [n for n in terms if isinstance(n, Var) and n.dtype == "i64"]
+        functions = [n for n in terms if isinstance(n, Index) and not any(isinstance(x, Load) for x in walk(n))]
+        variables.sort(key=lambda n: n.name in sizes)
+        wanted = dict.fromkeys((*variables, *functions))
+        return tuple((e, model.eval(self(e), model_completion=True).as_long()) for e in wanted)
 
 
 # Quotients and remainders of the language are those of a positive divisor, where Z3's agree with rounding down.
@@ -225,5 +239,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
 def _names(e: Expr) -> frozenset[str]:
     return frozenset(n.name for n in walk(e) if isinstance(n, Var))
