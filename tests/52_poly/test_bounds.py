@@ -98,7 +98,7 @@ def test_edge_off_by_one() -> None:
 
 
 def test_wrong_extent() -> None:
-    f = subject("dag_rnn", 20).funcs["scheduled"]
+    f = subject("mv_rnn", 20).funcs["scheduled"]
     small = tuple(
         replace(b, shape=(Binary("sub", b.shape[0], Int(1)), *b.shape[1:])) if b.shape[0] == Var("max_group") else b
         for b in f.buffers
@@ -127,14 +127,14 @@ def test_a_guard_on_the_child_itself_is_enough() -> None:
 
 
 def test_a_broken_packing_is_found() -> None:
-    f = subject("tree_lstm", 20).funcs["scheduled"]
+    f = subject("mv_rnn", 20).funcs["scheduled"]
     deeper = tuple(replace(p, depth=p.depth + 1) for p in f.packings)
     found = unproven(replace(f, packings=deeper))
     assert {x.site.way for x in found} == {"pack"}
 
 
 def test_out_of_budget_is_not_proven() -> None:
-    f = subject("tree_lstm", 20).funcs["scheduled"]
+    f = subject("mv_rnn", 20).funcs["scheduled"]
     found = in_bounds(f, prover=Prover(f, budget=1))
     assert "unknown" in {x.outcome for x in found}
     assert not any(x.proven for x in found if x.outcome == "unknown")

@@ -83,7 +83,9 @@ def test_domain_with_a_size() -> None:
     assert count(speak.fix(s.domain, lambda e: 4 if e == Var("n") else 0)) == 4 * 3 * 5
 
 
-@pytest.mark.parametrize("f", [matmul(), stencil(), triangle(), program()], ids=["matmul", "stencil", "triangle", "empty"])
+@pytest.mark.parametrize(
+    "f", [matmul(), stencil(), triangle(), program()], ids=["matmul", "stencil", "triangle", "empty"]
+)
 def test_work_of_affine_programs(f: Func) -> None:
     assert work(f, {}, {}) == run(f, {}, {}, {}).counts
 

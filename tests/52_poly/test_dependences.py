@@ -9,6 +9,7 @@ from pathlib import Path
 import islpy as isl
 import pytest
 
+from cortex.errors import InternalError
 from cortex.ilir.ir import Accumulate, For, Func, If, IndexFunction, Stmt, Store
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Float, Index, Int, Load, Var
@@ -111,6 +112,17 @@ def test_loops_of_a_product() -> None:
 def test_orders_of_a_product() -> None:
     """The start value and the sum are in one list, so only the outer loops are a nest."""
     assert reversed_by(matmul(), ("j", "i")) == []
+
+
+def test_a_loop_that_does_not_exist_is_not_legal() -> None:
+    with pytest.raises(InternalError, match="no loop 'q'"):
+        carried(matmul(), "q")
+    with pytest.raises(InternalError, match="does not have the loops"):
+        reversed_by(matmul(), ("q", "i"))
+
+
+def test_what_is_not_a_nest_has_no_other_order() -> None:
+    assert kinds(reversed_by(matmul(), ("k", "j"))) >= {("flow", "C")}
 
 
 def test_orders_of_a_stencil() -> None:

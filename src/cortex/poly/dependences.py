@@ -19,6 +19,7 @@ from typing import Literal
 
 import islpy as isl
 
+from cortex.errors import InternalError
 from cortex.ilir.ir import For, Func
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Unary, Var
@@ -75,6 +76,7 @@ def reversed_by(f: Func, order: Sequence[str], prover: Prover | None = None) -> 
     found = []
     for pairs, d in _dependences(f, outermost):
         if not {*order} <= {loop.var for loop in d.source.loops} & {loop.var for loop in d.sink.loops}:
+            found.append(d)  # not a nest: one end is not inside all of the loops, so the new order is not even defined
             continue
         dims = [loop_dim(d, loop) for loop in order]
         later = [" and ".join([*(f"s{x} = t{x}" for x in dims[:i]), f"s{dim} > t{dim}"]) for i, dim in enumerate(dims)]
@@ -91,7 +93,10 @@ def loop_dim(d: Dependence, loop: str) -> int:
 
 def _outermost(f: Func, order: Sequence[str]) -> str:
     """The loop of `order` that is around the others."""
-    return next(s.var for s in walk(f) if isinstance(s, For) and s.var in order)
+    loops = [s.var for s in walk(f) if isinstance(s, For) and s.var in order]
+    if sorted(loops) != sorted(order):
+        raise InternalError(f"{f.name!r} does not have the loops {', '.join(order)}")
+    return loops[0]
 
 
 def _dependences(f: Func, under: str | None) -> Iterator[tuple[list[tuple[Access, Access]], Dependence]]:

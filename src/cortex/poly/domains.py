@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import islpy as isl
 
+from cortex.errors import InternalError
 from cortex.ilir.ir import Accumulate, For, Func, IndexFunction, Let, Store
 from cortex.ir.node import walk
 from cortex.ir.scalar import COMPARISONS, Binary, Cast, Expr, Index, Int, Load, Unary, Var, dtype_of
@@ -40,6 +41,8 @@ def statements(speak: Vocabulary, under: str | None = None) -> list[Statement]:
 
     With `under`, those inside that loop, for one run of the loops around it.
     """
+    if under is not None and not any(isinstance(n, For) and n.var == under for n in walk(speak.f)):
+        raise InternalError(f"{speak.f.name!r} has no loop {under!r}")
     found: list[Statement] = []
     for point in points(speak.f):
         names = [loop.var for loop in point.loops]

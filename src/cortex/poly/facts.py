@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import assert_never
 
-from cortex.ilir.ir import Func, IndexFunction, Promise
 from cortex.ilir.ir import Fact as Declared
+from cortex.ilir.ir import Func, IndexFunction, Promise
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Index, Int, Unary, Var
 from cortex.ir.simplify import TRUE, substitute

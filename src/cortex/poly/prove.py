@@ -99,7 +99,7 @@ class Prover:
     def _canonical(self, given: tuple[Expr, ...], goal: Expr) -> Answer:
         """Ask with variables named by the order in which they appear, and remember the answer."""
         order = dict.fromkeys(n for e in (goal, *given) for n in walk(e) if isinstance(n, Var))
-        there = {v.name: Var(f"v{i}", v.dtype) for i, v in enumerate(order) if v.name not in self.sizes}
+        there = {v.name: Var(f"variable {i}", v.dtype) for i, v in enumerate(order) if v.name not in self.sizes}
         key = (tuple(substitute(e, there) for e in given), substitute(goal, there))
         if key not in self.decided:
             self.decided[key] = self._decide(*key)
@@ -123,7 +123,6 @@ class Prover:
                 return _Decision("refuted", encode.values(self._small_model(solver), (goal, *given), self.f.sizes))
             case _:
                 return _Decision("unknown", ())
-
 
     def _small_model(self, solver: Any) -> Any:
         """A model, with small sizes if there is one: it is read by people."""
@@ -220,15 +219,13 @@ class _Encoder:
         self.unknowns += 1
         return self.variable(f"unknown {self.unknowns}", dtype_of(e))
 
-    def values(
-        self, model: Any, question: tuple[Expr, ...], sizes: tuple[str, ...]
-    ) -> tuple[tuple[Expr, int], ...]:
+    def values(self, model: Any, question: tuple[Expr, ...], sizes: tuple[str, ...]) -> tuple[tuple[Expr, int], ...]:
         """The value a model gives to every integer variable and index function of the question that it uses."""
         terms = [n for e in question for n in walk(e)]
         variables = [n for n in terms if isinstance(n, Var) and n.dtype == "i64"]
         functions = [n for n in terms if isinstance(n, Index) and not any(isinstance(x, Load) for x in walk(n))]
         variables.sort(key=lambda n: n.name in sizes)
-        wanted = dict.fromkeys((*variables, *functions))
+        wanted: dict[Expr, None] = dict.fromkeys((*variables, *functions))
         return tuple((e, model.eval(self(e), model_completion=True).as_long()) for e in wanted)
 
 
