@@ -13,6 +13,7 @@ from cortex.ir.scalar import Binary, Expr, Index, Int
 from cortex.lower.linear_form import NUM_GROUPS, NUM_NODES, index_functions, num_edges, sizes
 from cortex.lower.nests import NestBuilder
 from cortex.lower.places import GROUP, EdgesOfGroup, NodesOfGroup, NodesOfKind, Place
+from cortex.lower.promises import promises
 from cortex.lower.read import is_stored, state_buffer
 from cortex.lower.stages import before_recursion, joined_products
 from cortex.ra import ir as ra
@@ -39,7 +40,7 @@ def lower(m: ra.Model, lanes: int) -> Func:
         if late:
             arms.append(If(Binary("eq", Index("group_kind", (GROUP,)), Int(number)), late))
     body = (*first, For(GROUP.name, Int(0), NUM_GROUPS, tuple(arms))) if arms else tuple(first)
-    return Func(m.name, sizes(m), index_functions(m), tuple(buffers), body)
+    return Func(m.name, sizes(m), index_functions(m), tuple(buffers), body, promises=promises(m))
 
 
 def _lower_kind(
