@@ -42,7 +42,7 @@ GRAMMARS = {"cortex.ra.ir", "cortex.ilir.ir"}
 HOMES = {
     "llvmlite": ("codegen/llvm/",),
     "islpy": ("poly/",),
-    "z3": ("poly/",),
+    "z3": ("poly/prove.py",),
     "safetensors": ("frontend/weights.py", "runtime/"),
     "torch": ("frontend/", "zoo/", "bench/", "cli/demo.py"),
     "click": ("cli/",),

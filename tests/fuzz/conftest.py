@@ -10,17 +10,23 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-FEW, MANY = (25, 4), (500, 20)
+MODELS, STRUCTURES = (500, 20) if os.environ.get("CORTEX_FUZZ") == "long" else (25, 4)
+OPTIONS: tuple[tuple[str, type, float | None, str], ...] = (
+    ("--models", int, MODELS, "random models to try"),
+    ("--structures", int, STRUCTURES, "batches per model"),
+    ("--first-seed", int, 0, "seed of the first model"),
+    ("--seed", int, None, "try this model only, and print a smaller one if it fails"),
+    ("--interpreter-operations", float, 1e5, "interpret ILIR for requests up to about this size"),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    long_run = os.environ.get("CORTEX_FUZZ") == "long"
-    models, structures = MANY if long_run else FEW
     group = parser.getgroup("random models")
-    group.addoption("--models", type=int, default=models, help=f"random models to try (default {models})")
-    group.addoption("--structures", type=int, default=structures, help=f"batches per model (default {structures})")
-    group.addoption("--first-seed", type=int, default=0, help="seed of the first model")
-    group.addoption("--seed", type=int, default=None, help="try this model only, and print a smaller one if it fails")
-    group.addoption(
-        "--interpreter-operations", type=float, default=1e5, help="interpret ILIR for requests up to about this size"
-    )
+    for name, kind, default, text in OPTIONS:
+        group.addoption(name, type=kind, default=default, help=f"{text} (default {default})")
+
+
+@pytest.fixture
+def options(request: pytest.FixtureRequest) -> dict[str, float | None]:
+    """The options by name. pytest knows them only when it is given this folder; else they have their defaults."""
+    return {name: request.config.getoption(name, default=default) for name, _, default, _ in OPTIONS}

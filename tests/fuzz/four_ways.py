@@ -1,14 +1,13 @@
 """Four-way agreement: PyTorch, the interpreter of RA, the interpreter of ILIR, and compiled code.
 
-RA and ILIR are interpreted in float64, at every stage of the pipeline: RA as traced and after the recursion steps,
-ILIR as lowered and as scheduled with all passes. PyTorch and the compiled code run in float32.
+RA and ILIR are interpreted in float64: RA as traced and after the recursion steps, ILIR as lowered and as the very
+program that was compiled, scheduled and after all passes. PyTorch and the compiled code run in float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -17,19 +16,17 @@ import torch
 
 import cortex
 from cortex.codegen.target import Target
-from cortex.compiler import Stage, stages
-from cortex.frontend.trace import Trace
 from cortex.ilir import interp as ilir_interp
+from cortex.ilir.ir import Func
 from cortex.lower.linear_form import LinearForm
+from cortex.lower.lower import lower
 from cortex.ra import interp as ra_interp
 from cortex.ra import ir as ra
 from cortex.ra.shapes import terms
-from cortex.runtime.linearize import linearizer
+from cortex.runtime.linearize import linearize
 
 Array = Any
 States = Mapping[str, Array]
-RA_STAGES = ("traced", "recursion")
-ILIR_STAGES = ("lowered", "passes")
 
 
 @dataclass(frozen=True)
@@ -59,59 +56,48 @@ class FourWays:
         children: Any = None,
     ) -> None:
         """Compile for the kinds of `examples`: now (`early`), or when they are first met."""
-        self.target = target or Target.host()
+        self._children = children
         given = {"examples": examples} if early else {}
-        self.fast = cortex.compile(model, weights, target=target, children=children, **given)
-        self._trace = Trace(model, weights, children=children)
-        self._trace.see(examples)
-
-    @cached_property
-    def stages(self) -> dict[str, Stage]:
-        """The pipeline's stages by name."""
-        return {s.name: s for s in stages(self._trace.model(), self.target)}
+        self.fast = cortex.compile(model, weights, target=target, children=children, **given)  # type: ignore[arg-type]
+        self.fast(list(examples))
+        lanes = (target or Target.host()).lanes
+        traced, used = self.fast.traced, self.fast.compiled
+        self._models = {"traced": traced, "recursion": used.model}
+        self._funcs = {"lowered": lower(used.model, lanes), "passes": used.func}
 
     def check(self, batch: list[Any], expected: Callable[[Any], States], most_operations: float = 2e5) -> Report:
         """Compare all ways on a batch; `expected(node)` gives PyTorch's states of a node by name.
 
         ILIR is interpreted only where that takes fewer than about `most_operations` operations.
         """
-        m = self.stages["traced"].model
+        m = self.fast.traced
         nodes = in_preorder(batch, lambda node: children_of(m, node))
         per_node = [expected(node) for node in nodes]
         wanted = {s.name: _stack([states[s.name] for states in per_node], s.type.shape) for s in m.states}
-        exact = {stage: self._interpret_ra(stage, batch) for stage in RA_STAGES}
+        exact = {stage: self._interpret_ra(used, batch) for stage, used in self._models.items()}
         reference = exact["traced"]
         for stage, states in exact.items():
             _same(f"PyTorch and ra.interp ({stage})", wanted, states)
+        form = self.fast.linearize(batch)
+        small = operations(self._models["recursion"], form) <= most_operations
+        for stage, f in self._funcs.items() if small else ():
+            _same(f"PyTorch and ilir.interp ({stage})", wanted, self._interpret_ilir(f, form))
         out = self.fast(batch)
         compiled = {s.name: out.nodes[s.name] for s in m.states}
         at_roots = {s.name: _stack([expected(r)[s.name] for r in batch], s.type.shape) for s in m.states}
         _same("PyTorch and compiled", wanted, compiled)
         _same("PyTorch and compiled, at the roots", at_roots, {s.name: out[s.name] for s in m.states})
-        form = self._form("recursion", batch)
-        small = operations(self.stages["recursion"].model, form) <= most_operations
-        for stage in ILIR_STAGES if small else ():
-            _same(f"PyTorch and ilir.interp ({stage})", wanted, self._interpret_ilir(stage, form))
         return Report(_worst(reference, compiled), _worst(reference, wanted), small)
 
-    @cached_property
-    def _arrays(self) -> dict[str, Array]:
-        m = self.stages["traced"].model
-        return dict(self._trace.weights.arrays(p.name for p in m.params))
-
-    def _form(self, stage: str, batch: list[Any]) -> LinearForm:
-        return LinearForm(**linearizer(self.stages[stage].model, self._trace.accessors).linearize(batch))
-
-    def _interpret_ra(self, stage: str, batch: list[Any]) -> States:
-        form = self._form(stage, batch)
-        states = ra_interp.run(self.stages[stage].model, self._arrays, form)
+    def _interpret_ra(self, m: ra.Model, batch: list[Any]) -> States:
+        form = linearize(m, batch, children=self._children)
+        states = ra_interp.run(m, self.fast.weights, form)
         return {name: values[form.arrays["order"]] for name, values in states.items()}
 
-    def _interpret_ilir(self, stage: str, form: LinearForm) -> States:
-        m, f = self.stages[stage].model, self.stages[stage].func
-        buffers = ra_interp.derived(m, self._arrays) | {f"field_{name}": value for name, value in form.fields.items()}
+    def _interpret_ilir(self, f: Func, form: LinearForm) -> States:
+        buffers = dict(self.fast.weights) | {f"field_{name}": value for name, value in form.fields.items()}
         result = ilir_interp.run(f, form.sizes, form.arrays, buffers)
-        return {s.name: result.buffers[f"state_{s.name}"][form.arrays["order"]] for s in m.states}
+        return {s.name: result.buffers[f"state_{s.name}"][form.arrays["order"]] for s in self.fast.traced.states}
 
 
 def in_preorder(roots: Sequence[Any], below: Callable[[Any], Sequence[Any]]) -> list[Any]:

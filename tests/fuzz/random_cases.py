@@ -41,8 +41,8 @@ class Totals:
     def text(self) -> str:
         """One line."""
         return (
-            f"{self.cases} cases agree ({self.interpreted} of them interpreted as ILIR too); worst absolute error against "
-            f"float64: compiled {self.compiled_error:.2e}, PyTorch {self.torch_error:.2e}; "
+            f"{self.cases} cases agree ({self.interpreted} of them interpreted as ILIR too); worst absolute error "
+            f"against float64: compiled {self.compiled_error:.2e}, PyTorch {self.torch_error:.2e}; "
             f"{len(self.left_out)} ill-conditioned models left out"
         )
 
@@ -75,7 +75,7 @@ class InTorch:
             states = self._f(self._copy(node), *self._weights)
         match self._m.form:
             case "named":
-                return vars(states)
+                return dict(vars(states))
             case "tuple":
                 return {str(i): s for i, s in enumerate(states)}
             case "bare":
@@ -159,7 +159,8 @@ def check_seed(seed: int, structures: int, most_operations: float, totals: Total
     m = random_model(seed)
     try:
         check_model(m, structures, most_operations, totals)
-    except Exception as error:
+    except Exception as found:
+        error = found  # `found` ends with this block, and closures may not outlive it
         if smaller:
             m = shrink(m, lambda other: _fails_likewise(other, structures, most_operations, error))
         error.add_note(

@@ -22,9 +22,8 @@ from random_programs import Instruction, Let, Over, Program, Reduction, Shape, V
 HIDDEN = (1, 2, 3, 7, 8, 16, 17, 20, 33, 48)
 FREQUENCY = (2, 3, 5, 5, 4, 3, 3, 1, 1, 1)
 Family = Literal["children", "arity", "slots", "binary", "previous", "mixed"]
-FAMILIES: tuple[Family, ...] = ("children", "children", "children", "arity", "slots", "slots", "binary", "previous", "mixed")
+FAMILIES: dict[Family, int] = {"children": 3, "arity": 1, "slots": 2, "binary": 1, "previous": 1, "mixed": 1}
 TAGS = ("a", "b", "c")
-FIELDS = ("word", "tag", "x", "s", "rank")
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,11 @@ def random_model(seed: int) -> RandomModel:
     rng = Random(f"model {seed}")
     hidden = rng.choices(HIDDEN, FREQUENCY)[0]
     dims = (hidden, hidden, hidden, rng.choice((1, 2, 3, 5, 8)), rng.choice((1, 3, 4)))
-    family = rng.choice(FAMILIES)
+    family = rng.choices(list(FAMILIES), list(FAMILIES.values()))[0]
     cases = _cases(rng, family)
     grounded = any(not case.children and not case.over for case in cases)
     names = "hcm"[: rng.choice((1, 1, 2, 2, 3))]
-    states = tuple((name, _state_shape(rng, dims, first=i == 0) if grounded else dims[:1]) for i, name in enumerate(names))
+    states = tuple((name, _state_shape(rng, dims, name == "h") if grounded else dims[:1]) for name in names)
     form: Any = rng.choice(("named", "named", "tuple") if len(states) > 1 else ("named", "bare", "tuple"))
     if form == "tuple" and len(states) == 1 and not grounded:
         form = "bare"  # that a state is a tuple of one cannot be known before it is known
@@ -85,7 +84,8 @@ def random_model(seed: int) -> RandomModel:
     count = [0]
     call = "f({})" if closure else "f({}, w)"
     branches = tuple(
-        Branch(case.condition, _program(rng, case, states, form, call, weights, dims, count, grounded)) for case in cases
+        Branch(case.condition, _program(rng, case, states, form, call, weights, dims, count, grounded))
+        for case in cases
     )
     return RandomModel(seed, family, form, states, branches, tuple(weights.made), closure, dims[-1])
 
@@ -171,7 +171,8 @@ def _program(
     for _, shape in states:
         text = " + ".join(coerce(w, v, shape, always=not grounded) for v in _operands(w, results))
         copied = [v for v in w.pool[:start] if v.shape == shape and v.size <= 1]
-        if copied and results and grounded and rng.random() < 0.1:  # a child's state, or a row of a table, passed on as it is
+        if copied and results and grounded and rng.random() < 0.1:
+            # A child's state, or a row of a table, passed on as it is.
             text = rng.choice(copied).text
         else:
             text = squash(rng, text, shape)
@@ -192,7 +193,8 @@ def _reading_all(w: Writer, case: _Case, program: Program, shape: Shape) -> Prog
     A child the model never recurses into is no relation of the model, and `node.is_leaf` would not see it.
     """
     text = "\n".join(line for each in program.body for line in each.lines(False))
-    missing = [i for i in w.lets if any(f"f({c}" in "\n".join(i.lines(False)) and f"f({c}" not in text for c in case.children)]
+    unread = [f"f({child}" for child in case.children if f"f({child}" not in text]
+    missing = [i for i in w.lets if any(call in "\n".join(i.lines(False)) for call in unread)]
     if case.over and "f(k" not in text:
         missing += [i for i in w.lets if isinstance(i, Over)][:1]
     if not missing:
@@ -308,7 +310,7 @@ def shrink(m: RandomModel, fails: Callable[[RandomModel], bool]) -> RandomModel:
         changed = False
         for b, branch in enumerate(m.branches):
             for i, each in enumerate(branch.program.body):
-                if isinstance(each, Let) and "cortex.full(" in each.text and len(each.names) == 1 and len(each.text) < 30:
+                if isinstance(each, Let) and re.fullmatch(r"cortex.full\([^)]*\), 0.3\)", each.text):
                     continue
                 smaller = _with_constant(m, b, i, each)
                 if _relations(smaller) == relations and fails(smaller):

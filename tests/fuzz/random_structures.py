@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -36,7 +36,7 @@ class Node:
 def random_batch(seed: int, family: Family, vector: int) -> list[Node]:
     """A batch of one to six structures; the same structure may occur twice, and structures may share nodes."""
     rng = Random(f"batch {seed}")
-    roots = []
+    roots: list[Node] = []
     for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
         if roots and rng.random() < 0.1:
             roots.append(rng.choice(roots))
@@ -81,7 +81,7 @@ def random_structure(rng: Random, family: Family, vector: int, before: list[Node
 
 
 def _link_previous(nodes: list[Node]) -> None:
-    for node, prev in zip(nodes, nodes[1:], strict=False):
+    for node, prev in pairwise(nodes):
         node.prev = prev
 
 
@@ -100,7 +100,6 @@ def _link_children(rng: Random, nodes: list[Node], shape: str, most: int) -> Non
 
 def _link_slots(rng: Random, nodes: list[Node], shape: str, both: bool) -> None:
     """Every node but the first in a slot of an earlier one; with `both`, a node has two children or none."""
-    slots: list[tuple[Node, str]] = []
     open_slots = [(nodes[0], "left"), (nodes[0], "right")]
     for node in nodes[1:]:
         slots = open_slots[-2:] if shape == "chain" else open_slots
@@ -119,15 +118,3 @@ def _link_slots(rng: Random, nodes: list[Node], shape: str, both: bool) -> None:
 
 def _leaf_like(node: Node) -> Node:
     return Node(node.word, node.tag, node.rank, node.op, node.s, node.x)
-
-
-def preorder(roots: Iterable[Any], below: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """Every node once, by identity, in the order of first visit."""
-    seen: set[int] = set()
-    stack = list(reversed(list(roots)))
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack += reversed(list(below(node)))

@@ -36,7 +36,7 @@ def command(model: str, weights: Path | None, examples: str | None, hidden: int,
     MODEL is the name of a model of the zoo (tree_lstm, gru, ...) or FILE.py:FUNCTION. The stages are traced,
     simplified, recursion (RA), lowered, schedule, scheduled, passes (ILIR) and, only if asked for, llvm and assembly.
     """
-    subject, its_weights, structures = _subject(model, weights, examples, hidden)
+    subject, its_weights, structures = subject_of(model, weights, examples, hidden)
     for name, text in _texts(subject, its_weights, structures, wanted):
         click.secho(f"== {name} ==", bold=True)
         click.echo(text.rstrip("\n") + "\n")
@@ -61,7 +61,7 @@ def _texts(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...
     return ((name, texts[name]) for name in wanted)
 
 
-def _subject(model: str, weights: Path | None, examples: str | None, hidden: int) -> tuple[Any, Any, list[Any]]:
+def subject_of(model: str, weights: Path | None, examples: str | None, hidden: int) -> tuple[Any, Any, list[Any]]:
     """The model, its weights and structures to find its kinds from."""
     if ":" in model:
         return _from_file(model, weights, examples)

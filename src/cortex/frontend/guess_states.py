@@ -20,7 +20,7 @@ ROUNDS = 4
 MAX_MIXED = 400
 """How many combinations of shapes are tried for states of different shapes."""
 
-FORMS: tuple[tuple[Form, int], ...] = (("named", 0), ("bare", 1), ("tuple", 2), ("tuple", 3), ("tuple", 4))
+FORMS: tuple[tuple[Form, int], ...] = (("named", 0), ("bare", 1), ("tuple", 1), ("tuple", 2), ("tuple", 3), ("tuple", 4))
 
 
 def guess_states(k: Knowledge, trace: Callable[[], StateForm]) -> StateForm:
@@ -101,8 +101,9 @@ def _settle(k: Knowledge, guess: Guess, trace: Callable[[], StateForm]) -> State
 
 
 def _shapes(k: Knowledge) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Vectors and square matrices of the sizes that occur in weights and fields."""
+    """Vectors and square matrices of the sizes that occur in weights, closed-over arrays and fields."""
     known = [k.weights.shape(name) for name in k.weights.names] + [t.shape for t in k.fields.values()]
+    known += [array.shape for array in k.model.closed_over()]
     sizes = dict.fromkeys(n for shape in known for n in shape)
     return [(n,) for n in sizes], [(n, n) for n in sizes if (n, n) in known]
 
@@ -110,7 +111,7 @@ def _shapes(k: Knowledge) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
 def _mixed(shapes: list[tuple[int, ...]], names: tuple[str, ...]) -> list[Guess]:
     """States of different shapes, those of few axes first; fewer states where there would be too many cases."""
     found: list[Guess] = []
-    for form, count in FORMS[2:] if len(names) < 2 else (("named", len(names)),):
+    for form, count in FORMS[3:] if len(names) < 2 else (("named", len(names)),):
         own = names if form == "named" else tuple(map(str, range(count)))
         if len(shapes) ** len(own) <= MAX_MIXED:
             for chosen in product(shapes, repeat=len(own)):

@@ -41,6 +41,12 @@ class RecursiveModel:
     def __repr__(self) -> str:
         return f"<cortex model {self.name}{self.signature}>"
 
+    def closed_over(self) -> list[Any]:
+        """The NumPy arrays that the function takes from the scopes around it."""
+        outside = inspect.getclosurevars(self.function)
+        values = (*outside.nonlocals.values(), *outside.globals.values())
+        return [value for value in values if isinstance(value, np.ndarray)]
+
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
         """The arguments beside the node: the weights and the defaults."""
         found: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """ILIR: irregular loops over the linear form of a structure.
 
-    Func     = name, sizes, index functions, buffers, body
+    Func     = name, sizes, index functions, buffers, body, packings, promises
     Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier
     Expr     = see cortex.ir.scalar
 
@@ -69,7 +69,7 @@ class IndexFunction(Node):
     """An uninterpreted integer function of one argument, given at run time by an array of `extent` values.
 
     Facts (for arguments inside the domain): "in_nodes" 0 <= f(x) < num_nodes; "below" f(x) > x (a child's id
-    is greater than its parent's); "increasing" f(x) <= f(x+1); "non_negative" f(x) >= 0; "injective"
+    is greater than its parent's), or f(x) == -1 where there is no child; "increasing" f(x) <= f(x+1); "non_negative" f(x) >= 0; "injective"
     f(x) != f(y) for x != y; "outside_group" f(x) lies in another group than the node (or the edge's parent) x;
     `less_than` an upper bound f(x) < less_than.
     """
@@ -181,6 +181,18 @@ class Packing(Node):
 
 
 @node
+class Promise(Node):
+    """For all integers `over`: where all of `given` hold, `then` holds.
+
+    Said of sizes and index functions only: what several of them promise together, beyond the facts of each.
+    """
+
+    over: tuple[str, ...]
+    given: tuple[Expr, ...]
+    then: Expr
+
+
+@node
 class Func(Node):
     """A program over one request: sizes are its integer inputs, buffers and index functions its arrays."""
 
@@ -190,6 +202,7 @@ class Func(Node):
     buffers: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
     packings: tuple[Packing, ...] = ()
+    promises: tuple[Promise, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         """The buffer called `name`."""

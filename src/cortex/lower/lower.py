@@ -13,6 +13,7 @@ from cortex.ir.scalar import Binary, Expr, Index, Int
 from cortex.lower.linear_form import NUM_GROUPS, NUM_NODES, index_functions, num_edges, sizes
 from cortex.lower.nests import NestBuilder
 from cortex.lower.places import GROUP, EdgesOfGroup, NodesOfGroup, NodesOfKind, Place
+from cortex.lower.promises import promises
 from cortex.lower.read import is_stored, state_buffer
 from cortex.lower.stages import before_recursion, joined_products
 from cortex.ra import ir as ra
@@ -39,7 +40,7 @@ def lower(m: ra.Model, lanes: int) -> Func:
         if late:
             arms.append(If(Binary("eq", Index("group_kind", (GROUP,)), Int(number)), late))
     body = (*first, For(GROUP.name, Int(0), NUM_GROUPS, tuple(arms))) if arms else tuple(first)
-    return Func(m.name, sizes(m), index_functions(m), tuple(buffers), body)
+    return Func(m.name, sizes(m), index_functions(m), tuple(buffers), body, promises=promises(m))
 
 
 def _lower_kind(
@@ -62,8 +63,8 @@ def _lower_kind(
         (before if is_early else inside).extend(build.let(let, place))
     all_early = set(lets) == early
     for state, result in zip(m.states, kind.results, strict=True):
-        nests = build.result(state_buffer(state.name), lets[result], NodesOfKind(number) if all_early else NodesOfGroup())
-        (before if all_early else inside).extend(nests)
+        place = NodesOfKind(number) if all_early else NodesOfGroup()
+        (before if all_early else inside).extend(build.result(state_buffer(state.name), lets[result], place))
     temporaries = [
         Buffer(names[let.name], "f32", (_rows(let), *_extents(let.type)), Scope.SCRATCH, _row_align(let.type, lanes))
         for let in stored

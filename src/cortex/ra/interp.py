@@ -111,7 +111,7 @@ def derived(m: ir.Model, params: Params, dtype: Any = np.float64) -> dict[str, A
             values: dict[str, _Value] = {}
             for let in d.lets:
                 values[let.name] = _evaluate(let.op, values, operands, None, dtype)
-            made[d.name] = np.ascontiguousarray(values[d.result].data)
+            made[d.name] = np.array(values[d.result].data, order="C")
     return given | made
 
 

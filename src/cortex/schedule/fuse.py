@@ -14,7 +14,7 @@ from cortex.schedule.locate import Block, edit_block, find_loop, is_loop, refuse
 
 @step
 class Fuse(Step[Func]):
-    """Fuse sibling loops, `depth` levels deep, into one with the names of the first; bodies keep their order.
+    """Fuse sibling loops, `depth` levels deep; the result has the names of the first one given.
 
     before:  for i in 0..n: for j in 0..m: A(i, j)
              for x in 0..n: for y in 0..m: B(x, y)
@@ -52,25 +52,26 @@ class Fuse(Step[Func]):
         if len(nests) != len(self.loops):
             missing = next(name for name in self.loops if name not in {s.var for s in nests})
             refuse(self, f"loop {missing!r} does not stand beside {self.loops[0]!r}.", f, missing)
-        lead = next(i for i, s in enumerate(nests) if s.var == self.loops[0])
-        return (*before, self._merge(f, known, tuple(nests), lead, ()), *after)
+        leader = next(number for number, s in enumerate(nests) if s.var == self.loops[0])
+        return (*before, self._merge(f, known, tuple(nests), leader, ()), *after)
 
     def _merge(
-        self, f: Func, known: Dependences, nests: tuple[For, ...], lead: int, around: tuple[For, ...]
+        self, f: Func, known: Dependences, nests: tuple[For, ...], leader: int, around: tuple[For, ...]
     ) -> For:
-        first = nests[lead]
-        around = (*around, first)
+        """One loop that runs the bodies of all `nests`, in order, under the name of the `leader`."""
+        shared = nests[leader]
+        around = (*around, shared)
         bodies: list[Block] = []
-        for other in nests:
-            if (other.lo, other.hi, other.kind) != (first.lo, first.hi, first.kind):
-                refuse(self, f"loops {first.var!r} and {other.var!r} have different bounds.", f, other.var)
-            body = substitute(other.body, {other.var: Var(first.var)})
+        for nest in nests:
+            if (nest.lo, nest.hi, nest.kind) != (shared.lo, shared.hi, shared.kind):
+                refuse(self, f"loops {shared.var!r} and {nest.var!r} have different bounds.", f, nest.var)
+            body = substitute(nest.body, {nest.var: Var(shared.var)})
             if not all(known.all_aligned(earlier, body, around) for earlier in bodies):
-                refuse(self, f"an iteration of {other.var!r} uses other iterations of {first.var!r}.", f, other.var)
+                refuse(self, f"an iteration of {nest.var!r} uses other iterations of loops before it.", f, nest.var)
             bodies.append(body)
         if len(around) == self.depth:
-            return replace(first, body=tuple(s for body in bodies for s in body))
+            return replace(shared, body=tuple(s for body in bodies for s in body))
         inner = tuple(body[0] for body in bodies if len(body) == 1 and isinstance(body[0], For))
         if len(inner) != len(bodies):
-            refuse(self, f"loop {first.var!r} does not hold one loop {self.depth} levels deep.", f, first.var)
-        return replace(first, body=(self._merge(f, known, inner, lead, around),))
+            refuse(self, f"loop {shared.var!r} does not hold one loop {self.depth} levels deep.", f, shared.var)
+        return replace(shared, body=(self._merge(f, known, inner, leader, around),))

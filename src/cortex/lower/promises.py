@@ -1,0 +1,142 @@
+"""What the arrays of the linear form promise together, as data that a prover can use.
+
+`linear_form` states the contract in words and declares the facts of each array alone; this file writes down the
+rest of that contract: how groups, kinds and edges tile the nodes, and which children a kind of node has.
+
+    for all g: 0 <= g < num_groups  =>  group_start(g) + group_len(g) <= num_nodes
+    for all g, n: group_kind(g) == 1, n in group g  =>  child_left(n) >= 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from cortex.errors import InternalError
+from cortex.ilir.ir import Promise
+from cortex.ir.scalar import Binary, Expr, Index, Int, Var
+from cortex.ir.simplify import add, sub
+from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, max_edges, num_edges
+from cortex.ra import ir as ra
+
+G, N, E, PLACE = Var("of_g"), Var("of_n"), Var("of_e"), Var("of_place")
+
+
+def promises(m: ra.Model) -> tuple[Promise, ...]:
+    """What holds of every linear form of a model's structures, beyond the facts of its index functions."""
+    return (
+        *_groups(),
+        *_kinds(len(m.kinds)),
+        *(p for slot in m.slots for p in _slot(slot)),
+        *(p for relation in m.lists for p in _list(relation)),
+        *(p for number, kind in enumerate(m.kinds) for path in _paths_read(kind) for p in _exists(number, path)),
+    )
+
+
+def _groups() -> Iterator[Promise]:
+    later = Var("of_later")
+    yield Promise((), (), _le(MAX_GROUP, NUM_NODES))
+    yield Promise((), (), _le(NUM_GROUPS, NUM_NODES))
+    yield Promise((G.name,), _is_group(G), _le(_end(G), NUM_NODES))
+    yield Promise((G.name,), _is_group(G), _le(Int(1), _at("group_len", G)))
+    yield Promise(
+        (G.name, later.name),
+        (_le(Int(0), G), _lt(G, later), _lt(later, NUM_GROUPS)),
+        _le(_end(later), _at("group_start", G)),
+    )
+
+
+def _kinds(count: int) -> Iterator[Promise]:
+    yield Promise((), (), _eq(_at("kind_start", Int(0)), Int(0)))
+    yield Promise((), (), _eq(_at("kind_start", Int(count)), NUM_NODES))
+
+
+def _slot(slot: str) -> Iterator[Promise]:
+    """A child is in a group that ran before its parent's, and so has a greater id than all nodes of that group."""
+    child = _at(f"child_{slot}", N)
+    yield Promise((N.name,), (_le(Int(0), N), _lt(N, NUM_NODES)), _le(Int(-1), child))
+    yield Promise((G.name, N.name), _in_group(G, N), Binary("or", _eq(child, Int(-1)), _le(_end(G), child)))
+
+
+def _list(relation: str) -> Iterator[Promise]:
+    ptr, child, parent = (f"{relation}_{part}" for part in ("ptr", "child", "parent"))
+    yield Promise((), (), _le(max_edges(relation), num_edges(relation)))
+    yield Promise((), (), _eq(_at(ptr, Int(0)), Int(0)))
+    yield Promise((), (), _eq(_at(ptr, NUM_NODES), num_edges(relation)))
+    edges_of_group = sub(_at(ptr, _end(G)), _at(ptr, _at("group_start", G)))
+    yield Promise((G.name,), _is_group(G), _le(edges_of_group, max_edges(relation)))
+    is_edge = (_le(Int(0), E), _lt(E, num_edges(relation)))
+    yield Promise((E.name,), is_edge, _lt(_at(parent, E), _at(child, E)))
+    yield Promise((E.name,), is_edge, _le(_at(ptr, _at(parent, E)), E))
+    yield Promise((E.name,), is_edge, _lt(E, _at(ptr, add(_at(parent, E), 1))))
+    yield Promise((G.name, E.name), (*is_edge, *_in_group(G, _at(parent, E))), _le(_end(G), _at(child, E)))
+
+
+def _paths_read(kind: ra.Kind) -> tuple[tuple[ra.Hop, ...], ...]:
+    """The paths along which a kind reads states or fields, and all paths on the way."""
+    whole = [let.op.path for let in kind.lets if isinstance(let.op, ra.State | ra.Field)]
+    return tuple(dict.fromkeys(path[:length] for path in whole for length in range(1, len(path) + 1)))
+
+
+def _exists(kind: int, path: tuple[ra.Hop, ...]) -> Iterator[Promise]:
+    """The node at the end of `path` exists, seen from every node of the kind; the linearizer refuses other structures.
+
+    Said twice, as a node's kind is known in two ways: by its group, and by its place in `kind_node`.
+    """
+    of_kind = _eq(_at("group_kind", G), Int(kind))
+    if isinstance(path[0], ra.Each):
+        if len(path) > 1:
+            edge = (_le(Int(0), E), _lt(E, num_edges(path[0].name)))
+            first = _at(f"{path[0].name}_child", E)
+            given = (*edge, of_kind, *_in_group(G, _at(f"{path[0].name}_parent", E)))
+            yield Promise((G.name, E.name), given, _present(first, path[1:]))
+        return
+    yield Promise((G.name, N.name), (of_kind, *_in_group(G, N)), _present(N, path))
+    here = (_le(_at("kind_start", Int(kind)), PLACE), _lt(PLACE, _at("kind_start", Int(kind + 1))))
+    yield Promise((PLACE.name,), here, _present(_at("kind_node", PLACE), path))
+
+
+def _present(node: Expr, path: tuple[ra.Hop, ...]) -> Expr:
+    """The last node of `path` from `node` exists, given that those before it do."""
+    first, rest = path[0], path[1:]
+    match first:
+        case ra.Slot(name):
+            child = _at(f"child_{name}", node)
+            there = _le(Int(0), child)
+        case ra.Item(name, index):
+            edge = add(_at(f"{name}_ptr", node), index)
+            child = _at(f"{name}_child", edge)
+            there = _lt(edge, _at(f"{name}_ptr", add(node, 1)))
+        case ra.Each(name):
+            raise InternalError(f"'each of {name}' below another hop")
+        case _:
+            assert_never(first)
+    return _present(child, rest) if rest else there
+
+
+def _at(fn: str, argument: Expr) -> Expr:
+    return Index(fn, (argument,))
+
+
+def _end(g: Expr) -> Expr:
+    return Binary("add", _at("group_start", g), _at("group_len", g))
+
+
+def _is_group(g: Expr) -> tuple[Expr, ...]:
+    return _le(Int(0), g), _lt(g, NUM_GROUPS)
+
+
+def _in_group(g: Expr, n: Expr) -> tuple[Expr, ...]:
+    return (*_is_group(g), _le(_at("group_start", g), n), _lt(n, _end(g)))
+
+
+def _le(x: Expr, y: Expr) -> Expr:
+    return Binary("le", x, y)
+
+
+def _lt(x: Expr, y: Expr) -> Expr:
+    return Binary("lt", x, y)
+
+
+def _eq(x: Expr, y: Expr) -> Expr:
+    return Binary("eq", x, y)
