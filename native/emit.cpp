@@ -24,12 +24,20 @@ void Request::emit(const Destination& to) {
   // Within a kind ids fall as groups run, so the groups in order give each kind's nodes from the last one down.
   std::vector<std::int32_t>& place = numbering_.count;
   place.assign(from.kind_start.begin(), from.kind_start.end());
+  auto kind_of_id = [&](std::int32_t id) {
+    return graph_.kind[static_cast<std::size_t>(from.node_of[static_cast<std::size_t>(id)])];
+  };
   for (std::size_t g = 0; g < from.group_start.size(); ++g) {
-    std::int32_t& at = place[static_cast<std::size_t>(from.group_kind[g])];
-    for (std::int32_t i = from.group_len[g]; i-- > 0;) to.index[4][at++] = from.group_start[g] + i;
+    const std::int32_t start = from.group_start[g];
+    for (std::int32_t i = from.group_len[g]; i-- > 0;) {
+      const std::int32_t kind = spec_.shared ? kind_of_id(start + i) : from.group_kind[g];
+      to.index[4][place[static_cast<std::size_t>(kind)]++] = start + i;
+    }
   }
+  if (spec_.shared)
+    for (std::size_t id = 0; id < n; ++id) to.index[5][id] = kind_of_id(static_cast<std::int32_t>(id));
 
-  std::int32_t* const* child = to.index.data() + 5;
+  std::int32_t* const* child = to.index.data() + (spec_.shared ? 6 : 5);
   std::int32_t* const* list_arrays = child + slots;
   std::vector<std::int32_t>& cursor = place;
   cursor.assign(lists, 0);
@@ -54,8 +62,14 @@ void Request::emit(const Destination& to) {
   std::int32_t* const* last = to.index.data() + to.index.size() - 2;
   for (std::size_t r = 0; r < graph_.roots.size(); ++r)
     last[0][r] = from.id_of[static_cast<std::size_t>(graph_.roots[r])];
+  if (spec_.dedup) {
+    const std::vector<std::int32_t>& unique_of = duplicates_.unique_of;
+    for (std::size_t v = 0; v < unique_of.size(); ++v)
+      last[1][v] = from.id_of[static_cast<std::size_t>(unique_of[v])];
+    emit_staged(to);
+    return;
+  }
   std::copy(from.id_of.begin(), from.id_of.end(), last[1]);
-
   fill_fields(to);
 }
 

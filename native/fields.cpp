@@ -38,6 +38,8 @@ bool is_plain_float32(PyArrayObject* array) {
   return PyArray_TYPE(array) == NPY_FLOAT32 && PyArray_ISCARRAY_RO(array);
 }
 
+}  // namespace
+
 void copy_rows(const FloatField& field, const float* from, float* to, bool padded) {
   const std::int64_t pitch = padded && field.rows > 0 ? field.stride / field.rows : field.columns;
   const auto bytes = static_cast<std::size_t>(field.columns) * sizeof(float);
@@ -48,12 +50,9 @@ void copy_rows(const FloatField& field, const float* from, float* to, bool padde
   for (std::int64_t r = 0; r < field.rows; ++r) std::memcpy(to + r * pitch, from + r * field.columns, bytes);
 }
 
-// Where the integer fields stand among the index arrays: before `root` and `order`.
 std::int32_t* int_array(const Destination& to, const Spec& spec, std::size_t field) {
   return to.index[to.index.size() - 2 - spec.int_fields.size() + field];
 }
-
-}  // namespace
 
 void Request::fill_fields(const Destination& to) {
   const std::size_t n = graph_.num_nodes();

@@ -66,7 +66,8 @@ NB_MODULE(_native, m) {
       .def("root", &Run::root, "state"_a, "State number `state` at the roots.")
       .def("nodes", &Run::nodes, "state"_a, "State number `state` at every node, in the user's order.")
       .def("linear_form", &Run::linear_form, "The linear form that the program ran on, copied.")
-      .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes of the request.");
+      .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes that were computed.")
+      .def_prop_ro("num_user_nodes", &Run::num_user_nodes, "The number of nodes of the request, duplicates included.");
 
   m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a,
         "Raise StructureError unless the relations are those of a forest.");

@@ -1,6 +1,7 @@
-// Numbering: nodes sorted by height and kind, in linear time, and the groups that result.
+// Numbering: nodes sorted by the rank of their group and by kind, in linear time, and the groups that result.
 #include <algorithm>
 
+#include "counting_sort.hpp"
 #include "request.hpp"
 
 namespace cortex {
@@ -9,26 +10,15 @@ namespace {
 
 enum Size : std::size_t { kNumNodes, kNumGroups, kNumRoots, kMaxGroup, kFirstListSize };
 
-// Stable counting sort of the nodes in `from` by `key`, whose values are below `keys`. Leaves the start of each
-// key's run in `count`, and the end of all in count[keys].
-void counting_sort(const std::vector<std::int32_t>& key, std::size_t keys, const std::vector<std::int32_t>& from,
-                   std::vector<std::int32_t>& to, std::vector<std::int32_t>& count) {
-  count.assign(keys + 2, 0);
-  for (const std::int32_t k : key) ++count[static_cast<std::size_t>(k) + 2];
-  for (std::size_t k = 2; k < keys + 2; ++k) count[k] += count[k - 1];
-  to.resize(from.size());
-  for (const std::int32_t v : from) {
-    std::int32_t& place = count[static_cast<std::size_t>(key[static_cast<std::size_t>(v)]) + 1];
-    to[static_cast<std::size_t>(place++)] = v;
-  }
-}
-
 }  // namespace
 
 void Request::number() {
   Numbering& out = numbering_;
   const std::size_t n = graph_.num_nodes();
-  sort_nodes();
+  const std::vector<std::int32_t>& group_kind_of = group_kinds();
+  const std::vector<std::int32_t>& rank = ranks();
+  sort_nodes(rank, group_kind_of);
+  const bool alone = spec_.batching == Batching::kNone;
 
   out.group_start.clear();
   out.group_len.clear();
@@ -39,10 +29,10 @@ void Request::number() {
   auto start = static_cast<std::int32_t>(n);
   for (std::size_t first = 0, last = 0; first < n; first = last) {
     const auto v = static_cast<std::size_t>(out.sorted[first]);
-    const std::int32_t height = graph_.height[v], kind = graph_.kind[v];
-    for (last = first; last < n; ++last) {
+    const std::int32_t kind = group_kind_of[v];
+    for (last = first + 1; last < n && !alone; ++last) {
       const auto u = static_cast<std::size_t>(out.sorted[last]);
-      if (graph_.height[u] != height || graph_.kind[u] != kind) break;
+      if (rank[u] != rank[v] || group_kind_of[u] != kind) break;
     }
     const auto length = static_cast<std::int32_t>(last - first);
     start -= length;
@@ -58,6 +48,7 @@ void Request::number() {
   }
 
   out.sizes.assign(kFirstListSize + 2 * spec_.lists.size(), 0);
+  if (spec_.dedup) out.sizes.push_back(static_cast<std::int64_t>(duplicates_.unique_of.size()));
   out.sizes[kNumNodes] = static_cast<std::int64_t>(n);
   out.sizes[kNumGroups] = static_cast<std::int64_t>(out.group_start.size());
   out.sizes[kNumRoots] = static_cast<std::int64_t>(graph_.roots.size());
@@ -65,25 +56,39 @@ void Request::number() {
   count_edges();
 }
 
-// Order the nodes by height, within a height by kind, within a kind as the user has them.
-void Request::sort_nodes() {
+// The kind of the group of every node: that of the node, except where kinds share groups.
+const std::vector<std::int32_t>& Request::group_kinds() {
+  if (!spec_.shared) return graph_.kind;
+  std::vector<std::int32_t>& kinds = numbering_.group_kind_of;
+  kinds.resize(graph_.num_nodes());
+  for (std::size_t v = 0; v < kinds.size(); ++v)
+    kinds[v] = spec_.group_kind[static_cast<std::size_t>(graph_.kind[v])];
+  return kinds;
+}
+
+// Order the nodes by rank, within a rank by the kind of their group, within a group as the user has them.
+void Request::sort_nodes(const std::vector<std::int32_t>& rank, const std::vector<std::int32_t>& group_kind_of) {
   Numbering& out = numbering_;
   const std::size_t n = graph_.num_nodes();
   const auto kinds = static_cast<std::size_t>(spec_.num_kinds);
-  out.by_kind.resize(n);
-  for (std::size_t v = 0; v < n; ++v) out.by_kind[v] = static_cast<std::int32_t>(v);
+  out.by_group.resize(n);
+  for (std::size_t v = 0; v < n; ++v) out.by_group[v] = static_cast<std::int32_t>(v);
   if (kinds > 1) {
-    counting_sort(graph_.kind, kinds, out.by_kind, out.sorted, out.count);
-    out.by_kind.swap(out.sorted);
-    out.kind_start.assign(1, 0);
-    out.kind_start.insert(out.kind_start.end(), out.count.begin() + 1, out.count.begin() + 1 + spec_.num_kinds);
+    counting_sort(group_kind_of, kinds, out.by_group, out.sorted, out.count);
+    out.by_group.swap(out.sorted);
+    if (spec_.shared) {
+      out.count.assign(kinds + 1, 0);
+      for (const std::int32_t k : graph_.kind) ++out.count[static_cast<std::size_t>(k) + 1];
+      for (std::size_t k = 1; k <= kinds; ++k) out.count[k] += out.count[k - 1];
+    }
+    out.kind_start.assign(out.count.begin(), out.count.begin() + 1 + spec_.num_kinds);
   } else {
     out.kind_start.assign({0, static_cast<std::int32_t>(n)});
     out.kind_start.resize(kinds + 1);
   }
-  std::int32_t highest = -1;
-  for (const std::int32_t h : graph_.height) highest = std::max(highest, h);
-  counting_sort(graph_.height, static_cast<std::size_t>(highest + 1), out.by_kind, out.sorted, out.count);
+  std::int32_t last = -1;
+  for (const std::int32_t r : rank) last = std::max(last, r);
+  counting_sort(rank, static_cast<std::size_t>(last + 1), out.by_group, out.sorted, out.count);
 }
 
 // The sizes of each list relation: all edges, and the edges of the group that has most.
@@ -112,6 +117,7 @@ std::vector<std::string> size_names(const Spec& spec) {
     names.push_back("num_" + list.name() + "_edges");
     names.push_back("max_" + list.name() + "_edges");
   }
+  if (spec.dedup) names.push_back("num_user_nodes");
   return names;
 }
 
@@ -120,6 +126,7 @@ std::vector<IndexArray> index_arrays(const Spec& spec) {
       {"group_start", {kNumGroups, 0}}, {"group_len", {kNumGroups, 0}}, {"group_kind", {kNumGroups, 0}},
       {"kind_start", {-1, spec.num_kinds + 1}}, {"kind_node", {kNumNodes, 0}},
   };
+  if (spec.shared) arrays.push_back({"node_kind", {kNumNodes, 0}});
   for (const Accessor& slot : spec.slots) arrays.push_back({"child_" + slot.name(), {kNumNodes, 0}});
   for (std::size_t l = 0; l < spec.lists.size(); ++l) {
     const std::string& name = spec.lists[l].name();
@@ -130,7 +137,8 @@ std::vector<IndexArray> index_arrays(const Spec& spec) {
   }
   for (const IntField& field : spec.int_fields) arrays.push_back({"field_" + field.name, {kNumNodes, 0}});
   arrays.push_back({"root", {kNumRoots, 0}});
-  arrays.push_back({"order", {kNumNodes, 0}});
+  const auto num_user_nodes = static_cast<int>(kFirstListSize + 2 * spec.lists.size());
+  arrays.push_back({"order", {spec.dedup ? num_user_nodes : static_cast<int>(kNumNodes), 0}});
   return arrays;
 }
 

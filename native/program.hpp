@@ -74,7 +74,11 @@ class Run {
   nb::object root(std::size_t state) const;
   nb::object nodes(std::size_t state) const;
   nb::dict linear_form() const;
+  // Nodes that were computed, and nodes that the user gave: more than were computed where duplicates were merged.
   std::int64_t num_nodes() const { return workspace_->sizes[0]; }
+  std::int64_t num_user_nodes() const {
+    return program_->linearizer().spec().dedup ? workspace_->sizes.back() : num_nodes();
+  }
 
   int traverse(visitproc visit, void* arg) const;
   void drop_references() {}  // a cycle through a run also goes through its program, which lets go

@@ -33,6 +33,7 @@ void Request::linearize(nb::handle structures) {
     read_forest(structures);
   }
   classify();
+  if (spec_.dedup) dedup();
   number();
 }
 
@@ -51,10 +52,12 @@ void Request::clear() {
 std::size_t Request::bytes() const {
   const Graph& g = graph_;
   const Numbering& n = numbering_;
+  const Duplicates& d = duplicates_;
   return bytes_of(g.edge_start) + bytes_of(g.edge_child) + bytes_of(g.list_len) + bytes_of(g.height) +
          bytes_of(g.kind) + bytes_of(g.roots) + bytes_of(n.id_of) + bytes_of(n.node_of) + bytes_of(n.group_start) +
-         bytes_of(n.group_len) + bytes_of(n.group_kind) + bytes_of(n.count) + bytes_of(n.sorted) +
-         bytes_of(n.by_kind) + bytes_of(objects_) + bytes_of(root_objects_) + bytes_of(edge_objects_) +
+         bytes_of(n.group_len) + bytes_of(n.group_kind) + bytes_of(n.rank) + bytes_of(n.group_kind_of) + bytes_of(n.count) +
+         bytes_of(n.sorted) + bytes_of(n.by_group) + bytes_of(d.unique_of) + bytes_of(d.first) + bytes_of(d.ints) +
+         bytes_of(d.floats) + bytes_of(objects_) + bytes_of(root_objects_) + bytes_of(edge_objects_) +
          bytes_of(kept_) + bytes_of(frames_) + bytes_of(demand_) + table_.bytes();
 }
 

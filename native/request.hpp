@@ -1,7 +1,8 @@
 // One request on its way from the user's structures to the linear form.
 //
-// The stages run in the order of the members below: `read` (walk.cpp, arrays.cpp), `classify` (classify.cpp),
-// `number` (number.cpp), then `emit` (emit.cpp, fields.cpp) into arrays that the caller owns.
+// The stages run in the order of the members below: `read` (walk.cpp, arrays.cpp), `classify` (classify.cpp), `dedup`
+// where the spec asks for it (dedup.cpp), `number` (number.cpp, batching.cpp), then `emit` (emit.cpp, fields.cpp) into
+// arrays that the caller owns.
 #pragma once
 
 #include <string>
@@ -32,8 +33,19 @@ struct Graph {
 struct Numbering {
   std::vector<std::int32_t> id_of, node_of;
   std::vector<std::int32_t> group_start, group_len, group_kind, kind_start;
-  std::vector<std::int64_t> sizes;  // num_nodes, num_groups, num_roots, max_group, then two for each list
-  std::vector<std::int32_t> count, sorted, by_kind;  // room for sorting
+  // num_nodes, num_groups, num_roots, max_group, then two for each list; then num_user_nodes where `dedup` is on.
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int32_t> rank;  // per node: groups of a lower rank run first; unused where that is the height
+  std::vector<std::int32_t> group_kind_of;            // per node; unused where that is the node's own kind
+  std::vector<std::int32_t> count, sorted, by_group;  // room for sorting
+};
+
+// Nodes that were merged, and the fields as they were read to compare them.
+struct Duplicates {
+  std::vector<std::int32_t> unique_of;  // per node of the user, the node of the graph that stands for it
+  std::vector<std::int32_t> first;      // per node of the graph, the first node of the user that it stands for
+  std::vector<std::int32_t> ints;       // the integer fields, one after the other, in the user's order
+  std::vector<float> floats;            // the float fields, likewise, without padding
 };
 
 // Where the linear form goes. Index arrays stand in the order of `index_arrays`, float fields in the spec's order.
@@ -42,6 +54,12 @@ struct Destination {
   std::vector<float*> floats;
   bool padded;  // rows of float fields have the stride of the spec, or none between them
 };
+
+// Where an integer field stands among the index arrays: before `root` and `order`.
+std::int32_t* int_array(const Destination& to, const Spec& spec, std::size_t field);
+
+// Copy the value of one node from memory without padding.
+void copy_rows(const FloatField& field, const float* from, float* to, bool padded);
 
 // The number of rows of an array: one of the sizes (or none), plus a constant.
 struct Extent {
@@ -108,10 +126,23 @@ class Request {
   std::int32_t follow(const Path& path, std::int32_t node) const;
   PyObject* kept(std::int32_t node, int attribute);
 
+  // dedup.cpp
+  void dedup();
+  void stage_fields();
+  std::vector<std::int32_t> first_equals();
+  void merge(const std::vector<std::int32_t>& first_equal);
+  void emit_staged(const Destination& to) const;
+
   // number.cpp
   void number();
-  void sort_nodes();
+  const std::vector<std::int32_t>& group_kinds();
+  void sort_nodes(const std::vector<std::int32_t>& rank, const std::vector<std::int32_t>& group_kind_of);
   void count_edges();
+
+  // batching.cpp
+  const std::vector<std::int32_t>& ranks();
+  void rank_by_depth();
+  void rank_by_agenda();
 
   // fields.cpp
   void check_needs();
@@ -138,6 +169,7 @@ class Request {
   const Spec& spec_;
   Graph graph_;
   Numbering numbering_;
+  Duplicates duplicates_;
 
   std::vector<PyObject*> objects_;       // per node, borrowed from the two below
   std::vector<PyObject*> root_objects_;  // owned

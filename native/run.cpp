@@ -94,7 +94,7 @@ nb::object Run::root(std::size_t state) const {
 
 nb::object Run::nodes(std::size_t state) const {
   check(state);
-  return gather(state, program_->layout().order_block, num_nodes(), true);
+  return gather(state, program_->layout().order_block, num_user_nodes(), true);
 }
 
 nb::dict Run::linear_form() const {

@@ -49,6 +49,7 @@ class Reader {
     for (nb::handle field : items("int_fields")) read_int_field(field);
     for (nb::handle field : items("float_fields")) read_float_field(field);
     read_uses();
+    read_groups();
     for (NodeAttribute& a : spec_.attributes)
       if (a.accessor.is_parts()) {
         python_error(PyExc_TypeError, "the field '" + a.accessor.name() + "' cannot mean several attributes");
@@ -228,6 +229,35 @@ class Reader {
     for (std::size_t i = 0; i < spec_.int_fields.size(); ++i) spec_.int_fields[i].everywhere = used_everywhere(true, i);
     for (std::size_t i = 0; i < spec_.float_fields.size(); ++i)
       spec_.float_fields[i].everywhere = used_everywhere(false, i);
+  }
+
+  void read_groups() {
+    const std::string policy = source_.contains("batching") ? text_of(source_["batching"]) : "height";
+    if (policy == "height") {
+      spec_.batching = Batching::kHeight;
+    } else if (policy == "depth") {
+      spec_.batching = Batching::kDepth;
+    } else if (policy == "agenda") {
+      spec_.batching = Batching::kAgenda;
+    } else if (policy == "none") {
+      spec_.batching = Batching::kNone;
+    } else {
+      python_error(PyExc_ValueError, "a linearizer's spec has the unknown batching '" + policy + "'");
+    }
+    spec_.dedup = source_.contains("dedup") && truth_of(source_["dedup"]);
+
+    for (std::int32_t k = 0; k < spec_.num_kinds; ++k) spec_.group_kind.push_back(k);
+    if (!source_.contains("own_group")) return;
+    const nb::list own = items("own_group");
+    if (static_cast<int>(own.size()) != spec_.num_kinds)
+      python_error(PyExc_ValueError, "a linearizer's spec needs one entry per kind in 'own_group'");
+    std::int32_t first = -1;
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      if (truth_of(own[k])) continue;
+      if (first < 0) first = static_cast<std::int32_t>(k);
+      spec_.group_kind[k] = first;
+    }
+    spec_.shared = first >= 0;
   }
 
   Spec& spec_;

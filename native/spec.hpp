@@ -79,6 +79,9 @@ struct KindUse {
   std::vector<Path> needs;       // nodes further down that must exist
 };
 
+// Which nodes run together; see lower/linear_form.py.
+enum class Batching { kHeight, kDepth, kAgenda, kNone };
+
 struct Spec {
   explicit Spec(nb::dict spec);
 
@@ -92,6 +95,10 @@ struct Spec {
   std::vector<FloatField> float_fields;
   std::vector<KindUse> kinds;
   bool has_reads = false, has_needs = false;
+  Batching batching = Batching::kHeight;
+  std::vector<std::int32_t> group_kind;  // per kind: the kind that its groups are said to have
+  bool shared = false;                   // some kinds share groups, so that a node's kind must be told
+  bool dedup = false;                    // equal subtrees become one
   std::int64_t max_nodes;
 
   // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.

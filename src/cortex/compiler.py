@@ -21,6 +21,7 @@ from cortex.ra import ir as ra
 from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
+from cortex.ra.table_model import table_model
 from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
@@ -37,28 +38,30 @@ def compile(
     fields: Mapping[str, Any] | None = None,
     examples: Iterable[Any] | None = None,
     target: Target | None = None,
+    recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS,
 ) -> Executable:
     """Compile a recursive model to native code.
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
     simply attributes of that name. `examples` are structures whose kinds of nodes are compiled now; kinds met later
-    are compiled when they are first seen.
+    are compiled when they are first seen. `recursion` are the steps to apply to the recursive model.
     """
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     if examples is not None:
         trace.see(list(examples))
     machine = target or Target.host()
-    return Executable(trace, lambda m: build(m, machine))
+    return Executable(trace, lambda m: build(m, machine, recursion))
 
 
-def build(m: ra.Model, target: Target) -> Compiled:
-    """The pipeline from a traced model to object code."""
+def build(m: ra.Model, target: Target, recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS) -> Compiled:
+    """The pipeline from a traced model to object code, and that of the programs that fill its tables."""
     from cortex.codegen.llvm.build import build as generate
 
-    *_, last = stages(m, target)
-    return Compiled(last.model, last.schedule, last.func, generate(last.func, target))
+    *_, last = stages(m, target, recursion)
+    tables = tuple(build(table_model(last.model, t), target, ()) for t in last.model.tables)
+    return Compiled(last.model, last.schedule, last.func, generate(last.func, target), tables)
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,16 @@ class Stage:
         return show_ra(self.model) if self.name in ("traced", "simplified", "recursion") else show_ilir(self.func)
 
 
-def stages(m: ra.Model, target: Target) -> Iterator[Stage]:
+def stages(
+    m: ra.Model, target: Target, recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS
+) -> Iterator[Stage]:
     """The program after each stage, in order."""
     check = Options.from_environment().verify
     empty = Func(m.name, (), (), (), ())
     yield Stage("traced", m, (), empty)
     m = simplify(m)
     yield Stage("simplified", m, (), empty)
-    m = apply(m, RECURSION_STEPS)
+    m = apply(m, recursion)
     if check:
         ra_verify.verify(m)
     yield Stage("recursion", m, (), empty)

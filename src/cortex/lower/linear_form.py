@@ -3,25 +3,42 @@
 This is the contract between the compiler, which reads these arrays through index functions, and the
 linearizer, which fills them. It is stated here and nowhere else.
 
-Nodes. Every node of a request gets an id 0..num_nodes-1. A child's id is greater than its parent's. The nodes
-of a *group* (one height, one kind) have consecutive ids. Height is 0 for a node without children and one more
-than the highest child otherwise. Ids fall with height: nodes of height 0 come last, so a leaf is told by one
-comparison, and a level is (start, length) with no list of nodes. A node reached twice by identity is one node.
+Nodes. Every node of a request gets an id 0..num_nodes-1. A node reached twice by identity is one node; with
+`dedup`, so are nodes of one kind whose fields are equal, bit by bit, and whose children are the same nodes.
 
-Groups are listed in the order they run: height ascending, kinds in the model's order within a height. So
-`group_start` falls, and group 0 ends at num_nodes.
+Groups. The nodes that run together are a *group*. All of the following holds under every batching policy, and is all
+that compiled code relies on:
 
-Within a group, nodes stand in the order of first visit of a preorder walk over the roots in order (for
-arrays: in the order of the user's indices). That makes numbering a function of the request alone.
+* the nodes of a group have consecutive ids; no child of a node of a group is in the group;
+* a child's id is greater than its parent's, and its group runs before;
+* groups are listed in the order they run; `group_start` falls, and group 0 ends at num_nodes;
+* the nodes of a group are of one kind; or the group is shared by the kinds without groups of their own, and then its
+  kind is the first of those in the model, and `node_kind` tells its nodes apart;
+* within a group, nodes stand in the order of first visit of a preorder walk over the roots in order (for arrays: in
+  the order of the user's indices). That makes numbering a function of the request alone.
+
+Which nodes are a group is the policy's:
+
+    height   one height and kind. Height is 0 for a node without children and one more than the highest child
+             otherwise. Groups run by height, ascending, and within a height in the order of the model's kinds. Ids
+             fall with height, so that leaves come last and are one group for each kind.
+    depth    one depth and kind. Depth is 0 for a node that is nobody's child and one more than the deepest parent
+             otherwise. Groups run by depth, descending, and within a depth in the order of the model's kinds. Ids
+             rise with depth, so that nodes that are nobody's child come first; leaves are anywhere.
+    agenda   all nodes of one kind that are ready, their children having run, taken again and again for the kind that
+             has most of them; of equals, the first in the model. Leaves are anywhere, in one group for each kind of
+             leaf.
+    none     one node. Groups run in the order of policy `height`, so that leaves come last.
 
 Arrays (int32 in memory; an index function of one argument each):
 
     name             domain           facts
     group_start      groups           in_nodes
     group_len        groups           >= 1
-    group_kind       groups           < num_kinds
+    group_kind       groups           < num_kinds; of a shared group, the first kind that shares
     kind_start       kinds + 1        increasing; kind_node[kind_start[k] : kind_start[k+1]] are the nodes of kind k
     kind_node        nodes            in_nodes; a permutation, ids falling within a kind
+    node_kind        nodes            < num_kinds; only where kinds share groups
     child_SLOT       nodes            id of the child in attribute SLOT, or -1 where there is none; below
     LIST_ptr         nodes + 1        increasing; node n's edges are LIST_ptr[n] .. LIST_ptr[n+1]-1, in child order
     LIST_child       edges of LIST    in_nodes; the child at the lower end of an edge; greater than LIST_parent
@@ -29,14 +46,16 @@ Arrays (int32 in memory; an index function of one argument each):
     field_NAME       nodes            an integer field; 0 <= value < limit where a table is indexed; 0 for nodes
                                       whose kind does not read it
     root             roots            in_nodes; the node of each structure of the request, in order
-    order            user nodes       in_nodes; user's i-th node (first visit in preorder, or index) -> id
+    order            user nodes       in_nodes; user's i-th node (first visit in preorder, or index) -> id; injective
+                                      unless `dedup` made several nodes one
 
 Edges of the nodes of a group are therefore consecutive too: LIST_ptr[start] .. LIST_ptr[start + len].
 
 Float fields are buffers field_NAME of shape (num_nodes, *shape), with rows padded like every other buffer.
 
 Sizes: num_nodes, num_groups, num_roots, max_group (nodes of the largest group), and for each list relation
-num_LIST_edges and max_LIST_edges (edges of the largest group).
+num_LIST_edges and max_LIST_edges (edges of the largest group). With `dedup` there is also num_user_nodes, which no
+program takes: the extent of `order`.
 """
 
 from __future__ import annotations
@@ -64,6 +83,11 @@ def max_edges(relation: str) -> Var:
     return Var(f"max_{relation}_edges")
 
 
+def shared_kinds(m: Model) -> tuple[int, ...]:
+    """The numbers of the kinds that share groups."""
+    return tuple(number for number, kind in enumerate(m.kinds) if not kind.own_group)
+
+
 def sizes(m: Model) -> tuple[str, ...]:
     """Names of the integer inputs of a program over the linear form, in order."""
     per_list = tuple(v.name for r in m.lists for v in (num_edges(r), max_edges(r)))
@@ -81,6 +105,8 @@ def index_functions(m: Model) -> tuple[IndexFunction, ...]:
         IndexFunction("kind_start", Int(len(m.kinds) + 1), ("increasing", "non_negative"), one_more),
         IndexFunction("kind_node", NUM_NODES, ("in_nodes", "non_negative", "injective"), NUM_NODES),
     ]
+    if shared_kinds(m):
+        functions.append(IndexFunction("node_kind", NUM_NODES, ("non_negative",), kinds))
     functions += [IndexFunction(f"child_{s}", NUM_NODES, ("below", "outside_group"), NUM_NODES) for s in m.slots]
     for r in m.lists:
         edges = num_edges(r)

@@ -4,13 +4,19 @@
     for g in 0..num_groups:
       if group_kind(g) == 1:                                             (only the kinds that recurse)
         for n in group_start(g)..group_start(g) + group_len(g): ...
+
+Kinds without groups of their own are computed inside the recursion altogether, and every nest asks:
+
+      if group_kind(g) == 0:                                             (the first kind that shares groups)
+        for n in group_start(g)..group_start(g) + group_len(g): if node_kind(n) == 0: ...
+        for n in group_start(g)..group_start(g) + group_len(g): if node_kind(n) == 1: ...
 """
 
 from __future__ import annotations
 
 from cortex.ilir.ir import Buffer, For, Func, If, Scope, Stmt
 from cortex.ir.scalar import Binary, Expr, Index, Int
-from cortex.lower.linear_form import NUM_GROUPS, NUM_NODES, index_functions, num_edges, sizes
+from cortex.lower.linear_form import NUM_GROUPS, NUM_NODES, index_functions, num_edges, shared_kinds, sizes
 from cortex.lower.nests import NestBuilder
 from cortex.lower.places import GROUP, EdgesOfGroup, NodesOfGroup, NodesOfKind, Place
 from cortex.lower.promises import promises
@@ -32,14 +38,17 @@ def lower(m: ra.Model, lanes: int) -> Func:
         for s in m.states
     ]
     first: list[Stmt] = []
-    arms: list[Stmt] = []
+    arms: dict[int, tuple[Stmt, ...]] = {}
+    shared = shared_kinds(m)
     for number, kind in enumerate(m.kinds):
         early, late, temporaries = _lower_kind(m, number, kind, lanes)
         buffers += temporaries
         first += early
         if late:
-            arms.append(If(Binary("eq", Index("group_kind", (GROUP,)), Int(number)), late))
-    body = (*first, For(GROUP.name, Int(0), NUM_GROUPS, tuple(arms))) if arms else tuple(first)
+            arm = number if kind.own_group else shared[0]
+            arms[arm] = (*arms.get(arm, ()), *late)
+    tests = tuple(If(Binary("eq", Index("group_kind", (GROUP,)), Int(arm)), late) for arm, late in arms.items())
+    body = (*first, For(GROUP.name, Int(0), NUM_GROUPS, tests)) if arms else tuple(first)
     return Func(m.name, sizes(m), index_functions(m), tuple(buffers), body, promises=promises(m))
 
 
@@ -48,7 +57,10 @@ def _lower_kind(
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], list[Buffer]]:
     """The nests of a kind before the recursion and inside it, and its temporaries."""
     early = before_recursion(kind)
-    joins = joined_products(kind, early)
+    joins = joined_products(kind, early)  # the same for a kind that shares groups, so that results are
+    if not kind.own_group:
+        early = frozenset()
+    of = None if kind.own_group else number
     lets = {let.name: let for let in kind.lets}
     stored = [let for let in kind.lets if is_stored(let)]
     names = {let.name: f"{kind.name}_{joins.get(let.name, let.name)}" for let in stored}
@@ -59,11 +71,11 @@ def _lower_kind(
         if let.name in joins and isinstance(let.op, ra.Binary):
             continue
         is_early = let.name in early
-        place: Place = NodesOfKind(number) if is_early else EdgesOfGroup(let.over) if let.over else NodesOfGroup()
+        place: Place = NodesOfKind(number) if is_early else EdgesOfGroup(let.over, of) if let.over else NodesOfGroup(of)
         (before if is_early else inside).extend(build.let(let, place))
     all_early = set(lets) == early
     for state, result in zip(m.states, kind.results, strict=True):
-        place = NodesOfKind(number) if all_early else NodesOfGroup()
+        place = NodesOfKind(number) if all_early else NodesOfGroup(of)
         (before if all_early else inside).extend(build.result(state_buffer(state.name), lets[result], place))
     temporaries = [
         Buffer(names[let.name], "f32", (_rows(let), *_extents(let.type)), Scope.SCRATCH, _row_align(let.type, lanes))

@@ -15,7 +15,7 @@ from math import inf
 from typing import Literal
 
 from cortex.errors import InternalError
-from cortex.ilir.ir import Accumulate, For, Stmt, Store
+from cortex.ilir.ir import Accumulate, For, If, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Float, Index, Int, Load, Select, Var
 from cortex.ir.simplify import add
 from cortex.lower.places import EdgesOfGroup, Place
@@ -169,6 +169,9 @@ class Loops:
             if extent != 1:
                 body = (For(f"{self.name}_j{a}", Int(0), Int(extent), body),)
         lo, hi = self.place.bounds()
+        asked = self.place.asked(self.row)
+        if asked is not None:
+            body = (If(asked, body),)
         return (For(self.row.name, lo, hi, body),) if 0 not in shape else ()
 
     def over(self, extents: tuple[int, ...]) -> Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]:

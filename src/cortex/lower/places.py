@@ -3,6 +3,8 @@
     NodesOfKind    all nodes of a kind, whatever their height; for work that reads no child states
     NodesOfGroup   the nodes of one group
     EdgesOfGroup   the edges of one list relation that start at the nodes of one group
+
+In a group that several kinds share, `of` is the kind whose nodes are meant, and each row is asked for it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ GROUP = Var("g")
 def group_end() -> Expr:
     """One past the last node of the current group."""
     return Binary("add", Index("group_start", (GROUP,)), Index("group_len", (GROUP,)))
+
+
+def _is_of(kind: int | None, node: Expr) -> Expr | None:
+    return None if kind is None else Binary("eq", Index("node_kind", (node,)), Int(kind))
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,16 @@ class NodesOfKind:
         """The node at a row."""
         return Index("kind_node", (row,))
 
+    def asked(self, row: Expr) -> Expr | None:
+        """What a row must be asked, if anything."""
+        return None
+
 
 @dataclass(frozen=True)
 class NodesOfGroup:
     """Rows n in group_start(g)..group_start(g) + group_len(g); row n is the node n."""
 
+    of: int | None = None
     letter = "n"
     relation = None
 
@@ -52,12 +63,17 @@ class NodesOfGroup:
         """The node at a row: the row itself."""
         return row
 
+    def asked(self, row: Expr) -> Expr | None:
+        """What a row must be asked, if anything."""
+        return _is_of(self.of, self.node(row))
+
 
 @dataclass(frozen=True)
 class EdgesOfGroup:
     """Rows e in the edges of the group's nodes; row e belongs to the node relation_parent(e)."""
 
     relation: str
+    of: int | None = None
     letter = "e"
 
     def bounds(self) -> tuple[Expr, Expr]:
@@ -68,6 +84,10 @@ class EdgesOfGroup:
     def node(self, row: Expr) -> Expr:
         """The node an edge starts at."""
         return Index(f"{self.relation}_parent", (row,))
+
+    def asked(self, row: Expr) -> Expr | None:
+        """What a row must be asked, if anything."""
+        return _is_of(self.of, self.node(row))
 
 
 Place: TypeAlias = NodesOfKind | NodesOfGroup | EdgesOfGroup

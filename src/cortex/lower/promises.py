@@ -29,7 +29,7 @@ def promises(m: ra.Model) -> tuple[Promise, ...]:
         *_kinds(len(m.kinds)),
         *(p for slot in m.slots for p in _slot(slot)),
         *(p for relation in m.lists for p in _list(relation)),
-        *(p for number, kind in enumerate(m.kinds) for path in _paths_read(kind) for p in _exists(number, path)),
+        *(p for n, kind in enumerate(m.kinds) for path in _paths_read(kind) for p in _exists(n, kind.own_group, path)),
     )
 
 
@@ -78,20 +78,25 @@ def _paths_read(kind: ra.Kind) -> tuple[tuple[ra.Hop, ...], ...]:
     return tuple(dict.fromkeys(path[:length] for path in whole for length in range(1, len(path) + 1)))
 
 
-def _exists(kind: int, path: tuple[ra.Hop, ...]) -> Iterator[Promise]:
+def _exists(kind: int, own_group: bool, path: tuple[ra.Hop, ...]) -> Iterator[Promise]:
     """The node at the end of `path` exists, seen from every node of the kind; the linearizer refuses other structures.
 
-    Said twice, as a node's kind is known in two ways: by its group, and by its place in `kind_node`.
+    Said twice, as a node's kind is known in two ways: by its group (in a shared group, by `node_kind`), and by its
+    place in `kind_node`.
     """
-    of_kind = _eq(_at("group_kind", G), Int(kind))
+
+    def of_kind(node: Expr) -> Expr:
+        return _eq(_at("group_kind", G) if own_group else _at("node_kind", node), Int(kind))
+
     if isinstance(path[0], ra.Each):
         if len(path) > 1:
             edge = (_le(Int(0), E), _lt(E, num_edges(path[0].name)))
             first = _at(f"{path[0].name}_child", E)
-            given = (*edge, of_kind, *_in_group(G, _at(f"{path[0].name}_parent", E)))
+            parent = _at(f"{path[0].name}_parent", E)
+            given = (*edge, of_kind(parent), *_in_group(G, parent))
             yield Promise((G.name, E.name), given, _present(first, path[1:]))
         return
-    yield Promise((G.name, N.name), (of_kind, *_in_group(G, N)), _present(N, path))
+    yield Promise((G.name, N.name), (of_kind(N), *_in_group(G, N)), _present(N, path))
     here = (_le(_at("kind_start", Int(kind)), PLACE), _lt(PLACE, _at("kind_start", Int(kind + 1))))
     yield Promise((PLACE.name,), here, _present(_at("kind_node", PLACE), path))
 

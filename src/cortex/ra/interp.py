@@ -4,13 +4,15 @@
 each let is computed for all nodes, or all edges, at once. A value is an array with a leading axis for the
 nodes or edges it belongs to, or without one when it depends on parameters only.
 
-`derived` computes the parameters that a model derives from others; it is also what runs at load time.
+`derived` computes the parameters that a model derives from others; it is also what runs at load time. `tables`
+computes those that hold a kind's states for every value of a field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any, Protocol, TypeAlias, assert_never
 
@@ -19,6 +21,7 @@ import numpy as np
 from cortex.errors import InternalError
 from cortex.ra import ir
 from cortex.ra.shapes import terms
+from cortex.ra.table_model import table_model
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Params: TypeAlias = "Mapping[str, Array]"
@@ -46,6 +49,15 @@ class Linear(Protocol):
     @property
     def fields(self) -> Mapping[str, Any]:
         """The float fields by their own names, each (num_nodes, *shape)."""
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The linear form of nodes without children, one for each value of a field."""
+
+    sizes: Mapping[str, int]
+    arrays: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -81,14 +93,14 @@ def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> d
     count = form.sizes["num_nodes"]
     states = {s.name: np.zeros((count, *s.type.shape), dtype) for s in m.states}
     fields = {f.name: _field(f, form, dtype) for f in m.fields}
-    given = {name: _as(dtype, value) for name, value in derived(m, params, dtype).items()}
+    given = {name: _as(dtype, value) for name, value in tables(m, derived(m, params, dtype), dtype).items()}
     constants: dict[int, dict[str, _Value]] = {}
     arrays = form.arrays
     with np.errstate(all="ignore"):
-        for start, length, k in zip(arrays["group_start"], arrays["group_len"], arrays["group_kind"], strict=True):
-            group = _Group(int(start), int(start) + int(length), form, fields, states)
-            kind = m.kinds[int(k)]
-            known = constants.setdefault(int(k), {})
+        for start, stop, k in _runs(m, arrays):
+            group = _Group(start, stop, form, fields, states)
+            kind = m.kinds[k]
+            known = constants.setdefault(k, {})
             values = dict(known)
             for let in kind.lets:
                 if let.name not in values:
@@ -98,6 +110,19 @@ def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> d
             for s, result in zip(m.states, kind.results, strict=True):
                 states[s.name][group.start : group.stop] = values[result].data
     return states
+
+
+def _runs(m: ir.Model, arrays: Mapping[str, Any]) -> Iterator[tuple[int, int, int]]:
+    """(start, stop, kind) of the groups in order; a group of several kinds falls into runs of one kind."""
+    for start, length, k in zip(arrays["group_start"], arrays["group_len"], arrays["group_kind"], strict=True):
+        first, stop, kind = int(start), int(start) + int(length), int(k)
+        if m.kinds[kind].own_group:
+            yield first, stop, kind
+            continue
+        kinds = np.asarray(arrays["node_kind"])[first:stop]
+        cuts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
+        for a, b in pairwise(cuts):
+            yield first + a, first + b, int(kinds[a])
 
 
 def derived(m: ir.Model, params: Params, dtype: Any = np.float64) -> dict[str, Array]:
@@ -113,6 +138,19 @@ def derived(m: ir.Model, params: Params, dtype: Any = np.float64) -> dict[str, A
                 values[let.name] = _evaluate(let.op, values, operands, None, dtype)
             made[d.name] = np.array(values[d.result].data, order="C")
     return given | made
+
+
+def tables(m: ir.Model, params: Params, dtype: Any = np.float64) -> dict[str, Array]:
+    """`params`, derived ones included, together with the tables of `m` that are not among them."""
+    given = dict(params)
+    for table in m.tables:
+        if all(name in given for name in table.params):
+            continue
+        limit = next(f.limit for f in m.fields if f.name == table.field) or 0
+        arrays = {"group_start": [0], "group_len": [limit], "group_kind": [0], f"field_{table.field}": np.arange(limit)}
+        states = run(table_model(m, table), given, _Values({"num_nodes": limit}, arrays, {}), dtype)
+        given |= dict(zip(table.params, states.values(), strict=True))
+    return given
 
 
 def constant(op: ir.Op, operands: Mapping[str, Array]) -> Array:

@@ -1,8 +1,8 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds
-    Kind   = name, guard, lets, results
+    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup
+    Kind   = name, guard, lets, results, own_group
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
@@ -284,13 +284,15 @@ class Kind(Node):
 
     The guard lists the questions in the order in which the model's control flow asked them; the guards of all
     kinds of a model form a decision tree, so at most one kind fits a node. `results[i]` names the let that is
-    state i.
+    state i. Kinds with `own_group` are run in groups of their own; all others share groups, in which every node's
+    kind is asked.
     """
 
     name: str
     guard: tuple[Fact, ...]
     lets: tuple[Let, ...]
     results: tuple[str, ...]
+    own_group: bool = True
 
 
 @node
@@ -331,8 +333,27 @@ class Derived(Node):
 
 
 @node
+class Table(Node):
+    """Parameters computed at load time by running `kind` once for every value of the integer field `field`.
+
+    Row v of parameter params[i] is state i of a node whose field is v. `kind` reads nothing else from nodes.
+    """
+
+    kind: Kind
+    field: str
+    params: tuple[str, ...]
+
+
+Batching = Literal["height", "depth", "agenda", "none"]
+
+
+@node
 class Model(Node):
-    """A recursive model: what it reads from nodes, which relations lead to children, one body per kind."""
+    """A recursive model: what it reads from nodes, which relations lead to children, one body per kind.
+
+    `batching` says which nodes run together (see lower/linear_form.py), `dedup` whether equal subtrees of a request
+    are one; neither changes what the states are.
+    """
 
     name: str
     params: tuple[ParamDecl, ...]
@@ -342,3 +363,6 @@ class Model(Node):
     states: tuple[StateDecl, ...]
     kinds: tuple[Kind, ...]
     derived: tuple[Derived, ...] = ()
+    tables: tuple[Table, ...] = ()
+    batching: Batching = "height"
+    dedup: bool = False

@@ -35,8 +35,14 @@ def show(m: ir.Model) -> str:
     lines += [f"  child {s}" for s in m.slots]
     lines += [f"  children {r}" for r in m.lists]
     lines += [f"  state {s.name}: {show_type(s.type)}" for s in m.states]
+    if m.batching != "height":
+        lines.append(f"  batching {m.batching}")
+    if m.dedup:
+        lines.append("  dedup")
     for d in m.derived:
         lines += ["", f"derived {d.name}", *_body(d.lets, (d.result,)), f"  return {d.result}"]
+    for t in m.tables:
+        lines += ["", f"tables {', '.join(t.params)}: every {t.field}", show_kind(t.kind, t.params)]
     for kind in m.kinds:
         lines += ["", show_kind(kind, tuple(s.name for s in m.states))]
     return "\n".join(lines) + "\n"
@@ -45,8 +51,9 @@ def show(m: ir.Model) -> str:
 def show_kind(kind: ir.Kind, states: tuple[str, ...]) -> str:
     """One kind as text; `states` names its results."""
     results = ", ".join(f"{s} = {r}" for s, r in zip(states, kind.results, strict=False))
+    shared = "" if kind.own_group else ", shares groups"
     return "\n".join(
-        [f"kind {kind.name}: {show_guard(kind.guard)}", *_body(kind.lets, kind.results), f"  return {results}"]
+        [f"kind {kind.name}: {show_guard(kind.guard)}{shared}", *_body(kind.lets, kind.results), f"  return {results}"]
     )
 
 

@@ -6,6 +6,7 @@
   `OverChildren` reads a value per edge of its relation and is itself per node, as results are.
 * A path may start with one `Each`; what follows are slots and items. An item exists by the guard.
 * Derived parameters read only parameters declared before them.
+* A table's parameters have a row for every value of its field, which has a limit and is all that its kind reads.
 * Guards form a decision tree: two of them agree up to a question to which they have different answers.
 """
 
@@ -26,6 +27,8 @@ def verify(m: ir.Model) -> None:
         _declarations(m)
         declared = Declared.of(m)
         _derived(m, declared)
+        for table in m.tables:
+            _table(table, m, declared)
         for kind in m.kinds:
             _kind(kind, m, declared)
         for a, b in combinations(m.kinds, 2):
@@ -61,6 +64,22 @@ def _derived(m: ir.Model, declared: Declared) -> None:
             if isinstance(let.op, ir.Param) and let.op.name in own[position:]:
                 raise InternalError(f"{where}: let {let.name!r} reads {let.op.name!r}, which is derived later")
         _result(where, d.result, types, declared.params.get(d.name))
+
+
+def _table(table: ir.Table, m: ir.Model, declared: Declared) -> None:
+    where = f"table of kind {table.kind.name!r}"
+    _kind(table.kind, m, declared)
+    for let in table.kind.lets:
+        reads_more = isinstance(let.op, ir.State | ir.Arity | ir.OverChildren) or let.over is not None
+        if reads_more or (isinstance(let.op, ir.Field) and let.op != ir.Field(table.field)):
+            raise InternalError(f"{where}: let {let.name!r} reads more than field {table.field!r}: {let.op}")
+    limit = next((f.limit for f in m.fields if f.name == table.field), None)
+    if limit is None:
+        raise InternalError(f"{where}: field {table.field!r} has no limit")
+    for state, param in zip(m.states, table.params, strict=True):
+        wanted = ir.TensorType((limit, *state.type.shape))
+        if declared.params.get(param) != wanted:
+            raise InternalError(f"{where}: parameter {param!r} is {declared.params.get(param)}, not {wanted}")
 
 
 def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:

@@ -30,12 +30,14 @@ class Hoist(Step[ir.Model]):
         declared = Declared.of(program)
         found = _Found(program)
         kinds = tuple(_hoist_kind(kind, declared, found) for kind in program.kinds)
+        tables = tuple(replace(t, kind=_hoist_kind(t.kind, declared, found)) for t in program.tables)
         if not found.derived:
             return program
         return replace(
             program,
             params=(*program.params, *found.params),
             kinds=kinds,
+            tables=tables,
             derived=(*program.derived, *found.derived),
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from cortex import _native
 from cortex.errors import StructureError
+from cortex.frontend.fields import Accessors
 from cortex.ilir.ir import Buffer, Func, Scope
 from cortex.ilir.pack import pack
 from cortex.ir.node import walk
@@ -39,6 +40,7 @@ class Compiled:
     schedule: tuple[Step[Func], ...]
     func: Func
     code: ObjectCode
+    tables: tuple[Compiled, ...] = ()  # the programs that fill the model's tables, in order
 
 
 class Executable:
@@ -82,6 +84,13 @@ class Executable:
     def schedule(self) -> tuple[Step[Func], ...]:
         """The steps in use."""
         return self.compiled.schedule
+
+    @property
+    def tables(self) -> dict[str, int]:
+        """The tables that `Tabulate` made, and how many bytes each takes."""
+        loaded = self._require()
+        names = [name for t in loaded.compiled.model.tables for name in t.params]
+        return {name: loaded.params[name].nbytes for name in names}
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request."""
@@ -142,6 +151,8 @@ class _Loaded:
         m, f = compiled.model, compiled.func
         self.names = tuple(s.name for s in m.states)
         self.params = interp.derived(m, weights)
+        for table, program in zip(m.tables, compiled.tables, strict=True):
+            self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
         self.linearizer = linearizer(m, accessors, align=align)
         code = load(compiled.code)
@@ -157,6 +168,15 @@ class _Loaded:
     def linear_form(self, batch: Any) -> LinearForm:
         """The linear form of a request as arrays."""
         return LinearForm(**self.linearizer.linearize(batch))
+
+
+def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
+    """The parameters of a table: the states of a node for every value of the field."""
+    limit = next(f.limit for f in loaded.compiled.model.fields if f.name == table.field)
+    assert limit is not None
+    values = Forest.from_children(np.zeros(limit + 1, np.int64), [], {table.field: np.arange(limit)})
+    run = loaded.program.run(values, False)
+    return {name: run.root(state) for state, name in enumerate(table.params)}
 
 
 def _entry(

@@ -86,6 +86,7 @@ def linearizer_spec(
         "reads": [_unique((f.name, _path(f.path)) for f in _fields(kind) if f.path) for kind in m.kinds],
         "needs": [_unique(_path(p) for p in _state_paths(kind) if not _is_sure(p, kind.guard)) for kind in m.kinds],
     }
+    spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
     if max_nodes is not None:
         spec["max_nodes"] = max_nodes
     return spec

@@ -120,7 +120,8 @@ def _tile_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Fu
     if rows is None:
         height = 1
     unroll = tuple(registers.unroll(r * sums * vectors) for r in range(1, height + 1))
-    tile = Tile(first.rows.var, column.var, rows, height, vectors, registers.lanes, unroll)
+    top = first.rows if first.guard is None else first.columns[0]
+    tile = Tile(top.var, column.var, rows, height, vectors, registers.lanes, unroll)
     return [Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]
 
 
@@ -140,12 +141,15 @@ def _is_packable(nest: Nest, load: Load) -> bool:
 def _tile_rows(cluster: Cluster, read: list[tuple[Nest, Load]]) -> str | None:
     """The loop whose iterations become the rows of a tile: one that nothing read by vectors depends on.
 
-    Then a vector that was read serves all rows. Sums over a variable number of children have none.
+    Then a vector that was read serves all rows. Sums over a variable number of children have none, and nodes that are
+    asked for their kind are no rows.
     """
     first = cluster[0]
     if any(n.kind == "children" for n in cluster):
         return None
     for place, loop in enumerate((first.rows, *first.columns[:-1])):
+        if place == 0 and first.guard is not None:
+            continue
         if not any((nest.rows, *nest.columns)[place].var in free_vars(load.index) for nest, load in read):
             return loop.var
     return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import For, Func, Stmt
-from cortex.ir.scalar import Var
+from cortex.ilir.ir import For, Func, If, Stmt
+from cortex.ir.node import walk
+from cortex.ir.scalar import Expr, Load, Var
 from cortex.ir.simplify import substitute
 from cortex.ir.step import Step, step
 from cortex.schedule.dependence import Dependences
@@ -71,7 +72,18 @@ class Fuse(Step[Func]):
             bodies.append(body)
         if len(around) == self.depth:
             return replace(shared, body=tuple(s for body in bodies for s in body))
+        guard = _common_guard(bodies)
+        if guard is not None:
+            bodies = [body[0].then for body in bodies if isinstance(body[0], If)]
         inner = tuple(body[0] for body in bodies if len(body) == 1 and isinstance(body[0], For))
         if len(inner) != len(bodies):
             refuse(self, f"loop {shared.var!r} does not hold one loop {self.depth} levels deep.", f, shared.var)
-        return replace(shared, body=(self._merge(f, known, inner, leader, around),))
+        merged: Stmt = self._merge(f, known, inner, leader, around)
+        return replace(shared, body=(merged if guard is None else If(guard, (merged,)),))
+
+
+def _common_guard(bodies: list[Block]) -> Expr | None:
+    """The condition that every body consists of, if all have the same and no body can change it."""
+    conditions = [body[0].cond for body in bodies if len(body) == 1 and isinstance(body[0], If) and not body[0].orelse]
+    same = len(conditions) == len(bodies) and all(c == conditions[0] for c in conditions)
+    return conditions[0] if same and not any(isinstance(n, Load) for n in walk(conditions[0])) else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cortex.ilir.ir import Accumulate, Buffer, For, Func, Scope, Stmt, Store
+from cortex.ilir.ir import Accumulate, Buffer, For, Func, If, Scope, Stmt, Store
 from cortex.ir.node import walk
-from cortex.ir.scalar import Expr, Load
-from cortex.ir.simplify import affine, free_vars
+from cortex.ir.scalar import Expr, Load, Var
+from cortex.ir.simplify import affine, free_vars, substitute
 from cortex.schedule.locate import constant_extent, row_stride
 
 Class = Literal["pointwise", "children", "product", "dot"]
@@ -19,18 +19,21 @@ class Nest:
     """A row loop, column loops, and a body that computes one element (or part of a concatenation).
 
     `kind` says how it is vectorized: pointwise and product over the last column, children (a sum over a variable
-    number of children) too, dot over the summed axis.
+    number of children) too, dot over the summed axis. `guard` is what every row is asked, as a condition on `row`;
+    with one, rows are taken one at a time.
     """
 
     rows: For
     columns: tuple[For, ...]
     body: tuple[Stmt, ...]
     kind: Class
+    guard: Expr | None = None
 
     @property
     def space(self) -> tuple[Expr | int | None, ...]:
         """Nests of one space can share loops."""
-        return (self.rows.lo, self.rows.hi, *(constant_extent(c) for c in self.columns))
+        extents = tuple(constant_extent(c) for c in self.columns)
+        return (self.rows.lo, self.rows.hi, *extents, self.guard)
 
     @property
     def name(self) -> str:
@@ -49,10 +52,13 @@ def nest_of(f: Func, rows: For) -> Nest:
     used = free_vars(written.index)
     columns: list[For] = []
     body = rows.body
+    guard: Expr | None = None
+    if isinstance(body[0], If):
+        guard, body = substitute(body[0].cond, {rows.var: Var("row")}), body[0].then
     while len(body) == 1 and isinstance(body[0], For) and body[0].var in used:
         columns.append(body[0])
         body = body[0].body
-    return Nest(rows, tuple(columns), body, _class_of(f, tuple(columns), body))
+    return Nest(rows, tuple(columns), body, _class_of(f, tuple(columns), body), guard)
 
 
 def _class_of(f: Func, columns: tuple[For, ...], body: tuple[Stmt, ...]) -> Class:

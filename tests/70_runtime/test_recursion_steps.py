@@ -1,0 +1,144 @@
+"""Steps on the recursion change what is computed when, and how often; not a bit of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cortex
+from cortex.compiler import RECURSION_STEPS
+from cortex.errors import ScheduleError
+from cortex.ilir import interp
+from cortex.ilir.show import show
+from cortex.ilir.verify import verify
+from cortex.ir.step import Step
+from cortex.lower.lower import lower
+from cortex.ra import interp as ra_interp
+from cortex.ra import ir as ra
+from cortex.recursion.batch import Batch
+from cortex.recursion.dedup import Dedup
+from cortex.recursion.specialize import Specialize
+from cortex.recursion.tabulate import Tabulate
+from cortex.runtime.executable import Executable
+from cortex.runtime.forest import Forest
+
+WORDS, SIZE = 9, 19
+
+
+@cortex.model
+def cell(node: Any, w: Any) -> Any:
+    """Three kinds: leaves, sums and products, which need different states of their children."""
+    if node.is_leaf:
+        t = w.W @ w.emb[node.word] + w.b
+        return cortex.state(h=cortex.tanh(t), c=cortex.sigmoid(t) * w.b)
+    total = cortex.sum(cell(k, w).h for k in node.children)
+    if node.op == "sum":
+        return cortex.state(h=cortex.tanh(w.U @ total + w.W @ w.emb[node.word]), c=total)
+    kept = cortex.sum(cortex.sigmoid(w.V @ cell(k, w).h + w.b) * cell(k, w).c for k in node.children)
+    return cortex.state(h=cortex.tanh(w.V @ total) + kept, c=kept)
+
+
+def weights() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    shapes = {"W": (SIZE, SIZE), "U": (SIZE, SIZE), "V": (SIZE, SIZE), "b": (SIZE,), "emb": (WORDS, SIZE)}
+    return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def random_forest(seed: int, count: int, dag: bool) -> Forest:
+    """A random tree, or a graph in which nodes are shared."""
+    rng = np.random.default_rng(seed)
+    below: list[list[int]] = [[] for _ in range(count)]
+    for v in range(1, count):
+        for parent in rng.integers(max(0, v - 6), v, 1 + dag * int(rng.integers(3))).tolist():
+            below[parent].append(v)
+    fields = {"word": rng.integers(0, WORDS, count), "op": [("sum", "product")[i] for i in rng.integers(0, 2, count)]}
+    return Forest.from_children(np.cumsum([0, *map(len, below)]), [c for each in below for c in each], fields)
+
+
+FORESTS = [random_forest(seed, count, dag) for seed, (count, dag) in enumerate([(1, False), (40, False), (60, True)])]
+LEAF = "leaf"
+
+STEPS: list[tuple[Step[ra.Model], ...]] = [
+    (Batch("depth"),),
+    (Batch("agenda"),),
+    (Batch("none"),),
+    (Specialize(()),),
+    (Specialize((LEAF,)),),
+    (Specialize(()), Batch("none")),
+    (Tabulate(),),
+    (Tabulate(LEAF), Specialize(()), Batch("agenda")),
+    (Dedup(),),
+    (Dedup(), Batch("depth"), Tabulate()),
+]
+
+
+@cache
+def compiled(*steps: Step[ra.Model]) -> Executable:
+    """The model compiled with steps beyond the usual ones."""
+    return cortex.compile(cell, weights(), examples=FORESTS[1].root_nodes(), recursion=(*RECURSION_STEPS, *steps))
+
+
+@pytest.mark.parametrize("steps", STEPS, ids=repr)
+def test_not_a_bit_changes(steps: tuple[Step[ra.Model], ...]) -> None:
+    fast, usual = compiled(*steps), compiled()
+    for forest in FORESTS:
+        for structures in (forest, list(forest.root_nodes())):
+            want, got = usual(structures), fast(structures)
+            for name in ("h", "c"):
+                assert got[name].tobytes() == want[name].tobytes()
+                assert got.nodes[name].tobytes() == want.nodes[name].tobytes()
+
+
+@pytest.mark.parametrize("steps", STEPS, ids=repr)
+def test_interpreters_agree(steps: tuple[Step[ra.Model], ...]) -> None:
+    fast = compiled(*steps)
+    forest = FORESTS[1]
+    form, m = fast.linearize(forest), fast.compiled.model
+    want = ra_interp.run(m, weights(), form)  # fills tables itself
+    given = ra_interp.tables(m, ra_interp.derived(m, weights()))
+    for f in (lower(m, 4), fast.compiled.func):
+        verify(f)
+        result = interp.run(f, form.sizes, form.arrays, given)
+        for name, value in want.items():
+            np.testing.assert_allclose(result.buffers[f"state_{name}"], value, rtol=1e-4, atol=1e-4)
+    for name, value in fast.interpret(forest).items():
+        np.testing.assert_allclose(fast(forest).nodes[name], value, rtol=1e-4, atol=1e-4)
+
+
+def test_shared_kinds_are_told_apart_at_every_node(golden: Callable[[str, str], None]) -> None:
+    fast = compiled(Specialize((LEAF,)))
+    golden("lower/shared_kinds", show(lower(fast.compiled.model, 16)))
+    assert len(set(fast.linearize(FORESTS[1]).arrays["group_kind"].tolist())) == 2
+
+
+def test_tables_are_reported_and_bounded() -> None:
+    fast = compiled(Tabulate())
+    assert fast.tables == {"leaf_h": WORDS * SIZE * 4, "leaf_c": WORDS * SIZE * 4}
+    assert compiled().tables == {}
+    with pytest.raises(ScheduleError, match=r"the tables would take 1368 bytes .* limit is 1000"):
+        compiled(Tabulate(limit_bytes=1000))
+
+
+def test_tables_outlive_new_kinds() -> None:
+    leaf = SimpleNamespace(children=[], word=3, op="")
+    fast = cortex.compile(cell, weights(), recursion=(*RECURSION_STEPS, Tabulate()))
+    before = fast(leaf).h
+    top = SimpleNamespace(children=[leaf, leaf], word=1, op="sum")
+    assert fast(top).nodes.h[1].tobytes() == before.tobytes()
+
+
+def test_nodes_computed_and_nodes_given() -> None:
+    fast = compiled(Dedup())
+    trees = [
+        SimpleNamespace(op="sum", word=1, children=[SimpleNamespace(children=[], word=w, op="") for w in (1, 2, 1)])
+        for _ in range(5)
+    ]
+    run = fast(trees)._run
+    assert (run.num_nodes, run.num_user_nodes) == (3, 20)
+    assert run.nodes(0).shape == (20, SIZE)
+    assert len(run.linear_form()["arrays"]["order"]) == 20
