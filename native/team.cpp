@@ -111,9 +111,9 @@ void wake(Member& worker) {
   if (worker.parked.load() && worker.parked.exchange(0)) worker.parked.notify_one();
 }
 
-[[noreturn]] void work(Team& team, std::int64_t thread, std::uint64_t last) {
+[[noreturn]] void work(Team& team, std::int64_t thread) {
   Member& me = team.members[thread];
-  for (;;) {
+  for (std::uint64_t last = 0;;) {
     last = next_job(me, last);
     team.floating_point.assume();
     run_share(team, thread, last);
@@ -128,7 +128,7 @@ void grow(Team& team, std::int64_t threads) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    for (; team.size < threads; ++team.size) std::thread(work, std::ref(team), team.size, team.jobs).detach();
+    for (; team.size < threads; ++team.size) std::thread(work, std::ref(team), team.size).detach();
   } catch (const std::system_error&) {  // no more threads: the job runs on those there are
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

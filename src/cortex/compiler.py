@@ -25,6 +25,7 @@ from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
 from cortex.schedule.default import Registers, default_schedule
+from cortex.schedule.parallel_default import parallel_schedule
 
 RECURSION_STEPS: tuple[Step[ra.Model], ...] = (SpecializeLeaves(), Hoist())
 
@@ -37,27 +38,29 @@ def compile(
     fields: Mapping[str, Any] | None = None,
     examples: Iterable[Any] | None = None,
     target: Target | None = None,
+    threads: int = 1,
 ) -> Executable:
     """Compile a recursive model to native code.
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
     simply attributes of that name. `examples` are structures whose kinds of nodes are compiled now; kinds met later
-    are compiled when they are first seen.
+    are compiled when they are first seen. Calls run on `threads` threads unless they say otherwise; results do not
+    depend on it.
     """
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     if examples is not None:
         trace.see(list(examples))
     machine = target or Target.host()
-    return Executable(trace, lambda m: build(m, machine))
+    return Executable(trace, lambda m, threads: build(m, machine, threads), threads)
 
 
-def build(m: ra.Model, target: Target) -> Compiled:
+def build(m: ra.Model, target: Target, threads: int = 1) -> Compiled:
     """The pipeline from a traced model to object code."""
     from cortex.codegen.llvm.build import build as generate
 
-    *_, last = stages(m, target)
+    *_, last = stages(m, target, threads)
     return Compiled(last.model, last.schedule, last.func, generate(last.func, target))
 
 
@@ -75,7 +78,7 @@ class Stage:
         return show_ra(self.model) if self.name in ("traced", "simplified", "recursion") else show_ilir(self.func)
 
 
-def stages(m: ra.Model, target: Target) -> Iterator[Stage]:
+def stages(m: ra.Model, target: Target, threads: int = 1) -> Iterator[Stage]:
     """The program after each stage, in order."""
     check = Options.from_environment().verify
     empty = Func(m.name, (), (), (), ())
@@ -93,6 +96,11 @@ def stages(m: ra.Model, target: Target) -> Iterator[Stage]:
         f = each.apply(f)
         if check:
             ilir_verify.verify(f)
+    shared_out = parallel_schedule(f, threads)
+    f = apply(f, shared_out)
+    if check:
+        ilir_verify.verify(f)
+    schedule += shared_out
     yield Stage("scheduled", m, schedule, f)
     f = run(PASSES, f)
     if check:

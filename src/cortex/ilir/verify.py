@@ -6,7 +6,7 @@
     scopes    params, packed params and fields are only read; the shape of a register or private buffer is constant
     loops     a vectorized loop has constant bounds and contains lets, stores and accumulations only
     threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
-              inside them only; what they write to private and register buffers is not read after them
+              inside them only
     packings  every packed buffer has one, of exactly its shape, made of params
 
 A program that breaks one is a bug in Cortex: `InternalError`, with the program attached as a note.
@@ -84,7 +84,6 @@ class _Checker:
     loops: set[str] = field(default_factory=set)
     team: bool = False  # are there parallel loops?
     parallel: str | None = None  # the one around the current statement
-    owner: dict[str, str | None] = field(default_factory=dict)  # of per-thread buffers: the loop that uses them
     buffers: dict[str, Buffer] = field(init=False)
     functions: dict[str, IndexFunction] = field(init=False)
 
@@ -203,8 +202,6 @@ class _Checker:
             raise InternalError(
                 f"{buffer!r} has {len(b.shape)} dimensions and is accessed with {len(index)}, in `{_headline(place)}`"
             )
-        if b.scope in PER_THREAD and self.owner.setdefault(buffer, self.parallel) != self.parallel:
-            raise InternalError(f"{buffer!r} is used inside and outside a parallel loop, in `{_headline(place)}`")
         for e in index:
             self.expect(e, _INTEGERS, names, place)
         return b
