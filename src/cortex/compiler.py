@@ -25,7 +25,7 @@ from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
 from cortex.schedule.default import Registers, default_schedule
-from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.parallel_default import share_out
 
 RECURSION_STEPS: tuple[Step[ra.Model], ...] = (SpecializeLeaves(), Hoist())
 
@@ -96,11 +96,10 @@ def stages(m: ra.Model, target: Target, threads: int = 1) -> Iterator[Stage]:
         f = each.apply(f)
         if check:
             ilir_verify.verify(f)
-    shared_out = parallel_schedule(f, threads)
-    f = apply(f, shared_out)
+    parallel, f = share_out(f, threads)
     if check:
         ilir_verify.verify(f)
-    schedule += shared_out
+    schedule += parallel
     yield Stage("scheduled", m, schedule, f)
     f = run(PASSES, f)
     if check:

@@ -66,7 +66,8 @@ class _Placer:
     def __init__(self, f: Func) -> None:
         self.f = f
         self.known = Dependences.of(f)
-        self.written = {n.buffer for n in walk(f) if isinstance(n, Store | Accumulate)}
+        shared = {b.name for b in f.buffers if b.scope in SHARED}
+        self.written = shared & {n.buffer for n in walk(f) if isinstance(n, Store | Accumulate)}
         self.cache: dict[int, frozenset[Use]] = {}
 
     def block(self, body: Block, pending: Pending, at: Around) -> tuple[Block, Pending]:
@@ -75,15 +76,15 @@ class _Placer:
             match s:
                 case Barrier():
                     continue
-                case For() if not is_parallel(s) and self.uses(s, at):
+                case For() if not is_parallel(s) and self.concerned(s):
                     stmts, pending = self.loop(s, pending, at)
                     new += stmts
                     continue
-                case If(cond, then, orelse) if self.uses(s, at):
+                case If(cond, then, orelse) if self.concerned(s):
                     then, after_then = self.block(then, pending, at)
                     orelse, after_else = self.block(orelse, pending, at)
                     s, pending = If(cond, then, orelse), after_then | after_else
-                case Switch(value, cases) if self.uses(s, at):
+                case Switch(value, cases) if self.concerned(s):
                     arms = [self.block(c.body, pending, at) for c in cases]
                     s = Switch(value, tuple(Case(c.value, arm) for c, (arm, _) in zip(cases, arms, strict=True)))
                     pending = pending.union(*(after for _, after in arms))
@@ -117,6 +118,10 @@ class _Placer:
             if back <= before:
                 return (replace(s, body=body),), pending | back
             before |= back
+
+    def concerned(self, s: Stmt) -> bool:
+        """Does a statement touch anything that threads share?"""
+        return any(getattr(n, "buffer", None) in self.written for n in walk(s))
 
     def uses(self, s: Stmt, at: Around) -> frozenset[Use]:
         """The uses of shared buffers in a statement that somebody writes."""

@@ -18,7 +18,7 @@ from cortex.ilir.ir import Accumulate, For, Func, If, Let, LoopKind, Scope, Stmt
 from cortex.ir.node import walk
 from cortex.ir.polynomial import interval_of
 from cortex.ir.scalar import Binary, Expr, Index, Int, Load, Var
-from cortex.ir.simplify import add, affine, floordiv, free_vars, mul, simplify, sub, substitute
+from cortex.ir.simplify import add, affine, floordiv, free_vars, mul, sub, substitute
 from cortex.schedule.dependence import Dependences
 from cortex.schedule.locate import Block
 
@@ -45,9 +45,8 @@ class Around:
 
     def expand(self, e: Expr) -> Expr:
         """`e` with the lets written out."""
-        while used := {v: self.lets[v] for v in free_vars(e) if v in self.lets}:
-            e = substitute(e, used)
-        return simplify(e)
+        used = {v: self.lets[v] for v in free_vars(e) if v in self.lets}
+        return self.expand(substitute(e, used)) if used else e
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def place(known: Dependences, e: Expr, around: Around, loop: For) -> Place | Non
             pass
     tile = row_tile(e, around)
     if tile is not None and tile.loop.var == loop.var:
-        return Place((), 0, simplify(add(tile.first, tile.offset)), tile.length)
+        return Place((), 0, add(tile.first, tile.offset), tile.length)
     form = affine(around.expand(e), loop.var)
     if form is None or form[0] <= 0:
         return None

@@ -7,6 +7,7 @@ columns is the one that reads them and needs no barrier. A nest with too few col
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cortex.errors import ScheduleError
@@ -43,23 +44,30 @@ def parallel_schedule(f: Func, threads: int, least_work: int = LEAST_WORK) -> tu
 
     The function computes the same on any number of threads; `threads` only says for how many it should be good.
     """
+    return share_out(f, threads, least_work)[0]
+
+
+def share_out(f: Func, threads: int, least_work: int = LEAST_WORK) -> tuple[tuple[Step[Func], ...], Func]:
+    """The steps of `parallel_schedule`, and `f` after them."""
     if threads < 2 or _work(f) < least_work:
-        return ()
+        return (), f
     nests = [_candidates(f, s, around) for s, around in _nests(f.body, Around())]
-    wide = [c.width for found in nests for c in found]
+    width = max((c.width for found in nests for c in found), default=1)
     steps: list[Step[Func]] = []
     for found in nests:
-        step = _choose(f, found, threads, max(wide, default=1))
-        if step is not None:
-            steps.append(step)
-            f = step.apply(f)
+        for step in _preferred(found, threads, width):
+            new = _accepted(f, step)
+            if new is not None:
+                steps.append(step)
+                f = new
+                break
     if not steps:
-        return ()
+        return (), f
     for last in (Alone(), PlaceBarriers()):
         f = last.apply(f)
         steps.append(last)
-    weights = (b.name for b in f.buffers if b.scope is Scope.PACKED)
-    return (*steps, *(Persist(name) for name in weights if _accepts(f, Persist(name))))
+    weights = (Persist(b.name) for b in f.buffers if b.scope is Scope.PACKED)
+    return (*steps, *(step for step in weights if _accepted(f, step) is not None)), f
 
 
 def _nests(body: tuple[Stmt, ...], around: Around) -> list[tuple[For, Around]]:
@@ -88,34 +96,30 @@ def _candidates(f: Func, nest: For, around: Around) -> list[_Candidate]:
             continue
         by_column = all(p[-1] is not None and len(p) > 1 for p in places) and constant_extent(loop) is not None
         width = max((p[-1].width for p in places if p[-1] is not None), default=0) if by_column else 0
-        if _accepts(f, Parallel(loop.var)):
-            found.append(_Candidate(loop, width))
+        found.append(_Candidate(loop, width))
     return found
 
 
-def _choose(f: Func, found: list[_Candidate], threads: int, width: int) -> Parallel | None:
-    """A partition that is the same in every group and has work for every thread, columns before others; else nodes."""
+def _preferred(found: list[_Candidate], threads: int, width: int) -> Iterator[Parallel]:
+    """First partitions that are the same in every group and have work for all, columns before others; then nodes."""
     fixed = [c for c in found if c.iterations >= threads]
     columns = [c for c in fixed if c.width]
     nodes = [c for c in found if not c.iterations]
-    chosen = next(iter((*columns, *fixed, *nodes, *found)), None)
-    if chosen is None:
-        return None
-    grain = width // chosen.width if chosen.width and width % chosen.width == 0 else 1
-    fits = chosen.iterations % grain == 0 and chosen.iterations // grain >= threads
-    return Parallel(chosen.loop.var, grain if fits else 1)
+    for c in (*columns, *fixed, *nodes, *found):
+        grain = width // c.width if c.width and width % c.width == 0 else 1
+        fits = c.iterations % grain == 0 and c.iterations // grain >= threads
+        yield Parallel(c.loop.var, grain if fits else 1)
 
 
-def _accepts(f: Func, step: Step[Func]) -> bool:
+def _accepted(f: Func, step: Step[Func]) -> Func | None:
     try:
-        step.apply(f)
+        return step.apply(f)
     except ScheduleError:
-        return False
-    return True
+        return None
 
 
 def _work(f: Func) -> int:
-    """Multiply-adds that the products of the largest nest take per row."""
+    """Multiply-adds of all nests per row."""
 
     def count(body: tuple[Stmt, ...], times: int) -> int:
         total = 0
@@ -133,4 +137,4 @@ def _work(f: Func) -> int:
                     pass
         return total
 
-    return max((count((s,), 1) for s, _ in _nests(f.body, Around())), default=0)
+    return sum(count((s,), 1) for s, _ in _nests(f.body, Around()))
