@@ -1,6 +1,6 @@
 """What a second thread brings: minimum times of compiled models on one and more threads, interleaved.
 
-    python benchmarks/threads.py [--models tree_lstm,lstm] [--hidden 256,512] [--batch 1,10] [--threads 1,2] [--json FILE]
+    python benchmarks/threads.py [--models tree_lstm,lstm] [--hidden 256,512] [--batch 1,10] [--threads 1,2]
 
 Columns: the model compiled for one thread (`serial`), then the model compiled for several and called with each number
 of threads. Minima over the repetitions, summed over the requests; pauses between calls are not timed.

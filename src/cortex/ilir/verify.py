@@ -150,7 +150,7 @@ class _Checker:
                     self.vectorized(s)
                 if kind is LoopKind.PARALLEL:
                     if self.parallel is not None:
-                        raise InternalError(f"parallel loop inside parallel loop {self.parallel!r}, in `{_headline(s)}`")
+                        raise InternalError(f"parallel loop {var!r} is inside parallel loop {self.parallel!r}")
                     self.parallel = var
                 self.block(body, {**names, var: "i64"})
                 if kind is LoopKind.PARALLEL:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 
 from cortex.ilir.ir import Accumulate, Barrier, Case, For, Func, If, Let, Stmt, Store, Switch
@@ -44,7 +44,7 @@ class PlaceBarriers(Step[Func]):
         return replace(f, body=body)
 
 
-def _written_by_all(body: Block, shared: set[str]) -> Iterable[str]:
+def _written_by_all(body: Block, shared: set[str]) -> Iterator[str]:
     for s in body:
         match s:
             case Store(buffer) | Accumulate(buffer) if buffer in shared:

@@ -43,6 +43,11 @@ class Around:
         names = [each.var for each in self.loops]
         return self.loops[names.index(loop.var) + 1 :]
 
+    def constant_bounds(self) -> dict[str, tuple[int, int]]:
+        """Inclusive limits of the variables of loops with constant bounds."""
+        loops = ((x.var, x.lo, x.hi) for x in self.loops)
+        return {v: (lo.value, hi.value - 1) for v, lo, hi in loops if isinstance(lo, Int) and isinstance(hi, Int)}
+
     def expand(self, e: Expr) -> Expr:
         """`e` with the lets written out."""
         used = {v: self.lets[v] for v in free_vars(e) if v in self.lets}
@@ -202,8 +207,9 @@ def _within(limit: Expr, rows: Expr, around: Around) -> bool:
 class Use:
     """What matters of an access for other threads. Equal uses are interchangeable.
 
-    `bounds` are those of the parallel loop around it (None: every thread does it), `places` the block it owns in each
-    dimension and `ranges` the values that its index can take there; `group` is the group its node belongs to, and `leaves_group` says that its node is in another one.
+    `bounds` are those of the parallel loop around it (None: every thread does it); for each dimension, `places` is
+    the block it owns and `ranges` the values that its index can take. `group` is the group its node belongs to, and
+    `leaves_group` says that its node is in another one.
     """
 
     buffer: str
@@ -220,9 +226,7 @@ def use_of(known: Dependences, t: Touch) -> Use:
     loop = t.around.parallel
     bounds = None if loop is None else (t.around.expand(loop.lo), t.around.expand(loop.hi))
     places = () if loop is None else tuple(place(known, e, t.around, loop) for e in t.index)
-    constant = {
-        x.var: (x.lo.value, x.hi.value - 1) for x in t.around.loops if isinstance(x.lo, Int) and isinstance(x.hi, Int)
-    }
+    constant = t.around.constant_bounds()
     ranges = tuple(interval_of(t.around.expand(e), constant) for e in t.index)
     leaves = bool(t.index) and known.outside_group(t.index[0])
     return Use(t.buffer, t.writes, bounds, places, ranges, _group_of(t) if t.index else None, leaves)

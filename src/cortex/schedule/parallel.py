@@ -41,8 +41,9 @@ class Parallel(Step[Func]):
         around = context_of(f, self.loop)
         if around.parallel is not None:
             refuse(self, f"{self.loop!r} is inside the parallel loop {around.parallel.var!r}.", f, self.loop)
-        if inner := next((n for s in loop.body for n in walk(s) if is_parallel(n)), None):
-            refuse(self, f"{self.loop!r} contains the parallel loop {inner.var!r}.", f, self.loop)
+        inner = [n.var for n in walk(loop) if isinstance(n, For) and is_parallel(n)]
+        if inner:
+            refuse(self, f"{self.loop!r} contains the parallel loop {inner[0]!r}.", f, self.loop)
         new = self._split(f, loop)
         known = Dependences.of(f)
         uses = {use_of(known, t): t for t in touches(f, (new,), around)}

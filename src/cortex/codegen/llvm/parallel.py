@@ -31,7 +31,7 @@ def prepare_shares(w: Writer, f: Func) -> None:
 
 
 def share(w: Writer, lo: Value, hi: Value) -> tuple[str, str]:
-    """The bounds of this thread's iterations of a parallel loop: lo + thread*n // threads, and the same for thread+1."""
+    """The bounds of this thread's iterations of a parallel loop: lo + thread*n // threads, and that of the next."""
     count = w.scalar(integers.subtract(w, hi, lo))
     if lo.constant is None or hi.constant is None:
         count = w.pure(w.call("llvm.smax.i64", "i64", f"i64 {count}", "i64 0"))
