@@ -126,7 +126,7 @@ fast(trees)
         "sys.exit(0)",
         "import atexit; atexit.register(lambda: fast(trees))",
         "fast.keep = fast",
-        "threading.Thread(target=lambda: [fast(trees) for _ in range(2000)], daemon=True).start()",
+        "caller = threading.Thread(target=lambda: [fast(trees) for _ in range(50)]); caller.start()",
     ],
 )
 def test_the_process_ends(ending: str) -> None:
