@@ -34,8 +34,11 @@ PyType_Slot collected[] = {
     {0, nullptr},
 };
 
-Run run(nb::handle_t<Program> program, nb::handle structures, bool single) {
-  return Run(nb::borrow(program), structures, single);
+Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::int64_t threads) {
+  if (threads < 1 || threads > cortex::kMaxThreads)
+    cortex::python_error(PyExc_ValueError, "threads=" + std::to_string(threads) + ": a call runs on 1 to " +
+                                               std::to_string(cortex::kMaxThreads) + " threads");
+  return Run(nb::borrow(program), structures, single, threads);
 }
 
 bool import_numpy() { return _import_array() >= 0; }
@@ -59,8 +62,8 @@ NB_MODULE(_native, m) {
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
                       "A compiled function together with everything it takes.")
       .def(nb::init<nb::object, nb::dict>(), "linearizer"_a, "layout"_a)
-      .def("run", run, "structures"_a.none(), "single"_a,
-           "Linearize a list of structures or a Forest and run the program on it.");
+      .def("run", run, "structures"_a.none(), "single"_a, "threads"_a = 1,
+           "Linearize a list of structures or a Forest and run the program on it, on so many threads.");
 
   nb::class_<Run>(m, "Run", nb::type_slots(collected<Run>), "The result of one call of a program.")
       .def("root", &Run::root, "state"_a, "State number `state` at the roots.")
@@ -69,6 +72,8 @@ NB_MODULE(_native, m) {
       .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes that were computed.")
       .def_prop_ro("num_user_nodes", &Run::num_user_nodes, "The number of nodes of the request, duplicates included.");
 
+  m.def("set_team_spin", &cortex::set_team_spin, "microseconds"_a,
+        "How long worker threads look for the next call before they park.");
   m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a,
         "Raise StructureError unless the relations are those of a forest.");
   m.def("flatten_nested", &cortex::flatten_nested, "data"_a, "max_nodes"_a,

@@ -33,9 +33,9 @@ ProgramLayout::ProgramLayout(nb::object linearizer_source, nb::dict layout)
   for (nb::handle e : list_of(layout["arrays"])) read_argument(e);
 }
 
-void ProgramLayout::add_block(Extent extent, std::int64_t elements) {
+void ProgramLayout::add_block(Extent extent, std::int64_t elements, bool per_thread) {
   if (elements < 0) python_error(PyExc_ValueError, "the rows of an array must not have a negative number of elements");
-  blocks.push_back({extent, elements});
+  blocks.push_back({extent, elements, per_thread});
 }
 
 void ProgramLayout::read_argument(nb::handle source) {
@@ -87,6 +87,9 @@ void ProgramLayout::read_argument(nb::handle source) {
       extent = {static_cast<int>(position(linearizer->sizes(), nb::cast<std::string>(size), "size")), 0};
     arguments.push_back({false, blocks.size()});
     add_block(extent, nb::cast<std::int64_t>(nb::object(source[2])));
+  } else if (what == "private") {
+    arguments.push_back({false, blocks.size()});
+    add_block({-1, 1}, nb::cast<std::int64_t>(nb::object(source[1])), true);
   } else {
     python_error(PyExc_ValueError, "the layout of a program has the unknown array kind '" + what + "'");
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "linearizer.hpp"
+#include "team.hpp"
 #include "workspace.hpp"
 
 namespace cortex {
@@ -18,8 +19,6 @@ struct StateLayout {
 
 // Everything a program takes, and where in a workspace it goes.
 struct ProgramLayout {
-  using Entry = void (*)(void** arrays, const std::int64_t* sizes);
-
   struct Argument {
     bool is_weight;
     std::size_t number;  // of the weight or of the block
@@ -39,7 +38,7 @@ struct ProgramLayout {
 
  private:
   void read_argument(nb::handle entry);
-  void add_block(Extent extent, std::int64_t elements);
+  void add_block(Extent extent, std::int64_t elements, bool per_thread = false);
 };
 
 class Program {
@@ -65,8 +64,8 @@ class Program {
 // The result of one call. It holds the memory of the call until it is collected.
 class Run {
  public:
-  // Linearize a list of structures or a Forest and run `program` on it.
-  Run(nb::object program, nb::handle structures, bool single);
+  // Linearize a list of structures or a Forest and run `program` on it, on `threads` threads where they can be had.
+  Run(nb::object program, nb::handle structures, bool single, std::int64_t threads);
   Run(Run&&) = default;
   Run& operator=(Run&&) = delete;
   ~Run();
@@ -84,7 +83,7 @@ class Run {
   void drop_references() {}  // a cycle through a run also goes through its program, which lets go
 
  private:
-  void call(Request& request);
+  void call(Request& request, std::int64_t threads);
   nb::object gather(std::size_t state, std::size_t index_block, std::int64_t count, bool leading_axis) const;
   void check(std::size_t state) const;
 

@@ -13,18 +13,19 @@ constexpr std::size_t kNumNodes = 0, kNumRoots = 2;
 
 }  // namespace
 
-Run::Run(nb::object program, nb::handle structures, bool single)
+Run::Run(nb::object program, nb::handle structures, bool single, std::int64_t threads)
     : program_object_(std::move(program)), program_(nb::cast<Program*>(program_object_)) {
   const ProgramLayout& layout = program_->layout();
+  if (threads > 1) wake_team(threads);
   Linearizer::Lease request(program_->linearizer());
   request->linearize(structures);
   const std::vector<std::int64_t>& sizes = request->numbering().sizes;
   if (single && sizes[kNumRoots] != 1)
     structure_error("one structure was asked for, and there are " + std::to_string(sizes[kNumRoots]));
 
-  workspace_ = program_->pool().take(Workspace::bytes_for(layout.blocks, sizes));
-  workspace_->place(layout.blocks, sizes);
-  call(*request);
+  workspace_ = program_->pool().take(Workspace::bytes_for(layout.blocks, sizes, threads));
+  workspace_->place(layout.blocks, sizes, threads);
+  call(*request, threads);
   roots_.reserve(layout.states.size());
   for (std::size_t s = 0; s < layout.states.size(); ++s)
     roots_.push_back(gather(s, layout.root_block, sizes[kNumRoots], !single));
@@ -35,7 +36,7 @@ Run::~Run() {
 }
 
 // Fill the arrays of the workspace and run the compiled function on them.
-void Run::call(Request& request) {
+void Run::call(Request& request, std::int64_t threads) {
   const ProgramLayout& layout = program_->layout();
   Workspace& workspace = *workspace_;
   Destination& to = workspace.to;
@@ -55,7 +56,7 @@ void Run::call(Request& request) {
   workspace.given_sizes.clear();
   for (const std::size_t i : layout.sizes) workspace.given_sizes.push_back(workspace.sizes[i]);
   nb::gil_scoped_release without_gil;
-  layout.entry(workspace.arguments.data(), workspace.given_sizes.data());
+  run_on_team({layout.entry, workspace.arguments.data(), workspace.given_sizes.data()}, threads);
 }
 
 // The rows of a state at the nodes that an index array names, as a NumPy array without padding.

@@ -14,9 +14,10 @@ constexpr std::size_t kMaxIdle = 4;
 constexpr std::size_t kMaxIdleBytes = std::size_t{256} << 20;
 
 // Bytes of a block with its slack, a multiple of a cache line; wide, because extents are only known to fit 64 bits.
-unsigned __int128 block_bytes(const Block& block, const std::vector<std::int64_t>& sizes) {
+unsigned __int128 block_bytes(const Block& block, const std::vector<std::int64_t>& sizes, std::int64_t threads) {
   const auto elements = static_cast<unsigned __int128>(block.extent.rows(sizes)) *
-                        static_cast<unsigned __int128>(block.elements);
+                        static_cast<unsigned __int128>(block.elements) *
+                        static_cast<unsigned __int128>(block.per_thread ? threads : 1);
   return (elements * 4 + kLine + kLine - 1) / kLine * kLine;
 }
 
@@ -34,17 +35,19 @@ std::string text_of(unsigned __int128 value) {
 
 }  // namespace
 
-std::size_t Workspace::bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes) {
+std::size_t Workspace::bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
+                                 std::int64_t threads) {
   constexpr auto most = static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
   unsigned __int128 total = 0;
-  for (const Block& block : blocks) total += block_bytes(block, sizes);
+  for (const Block& block : blocks) total += block_bytes(block, sizes, threads);
   if (total > most) out_of_memory(text_of(total), sizes);
   return static_cast<std::size_t>(total);
 }
 
-void Workspace::place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& request_sizes) {
+void Workspace::place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& request_sizes,
+                      std::int64_t threads) {
   sizes = request_sizes;
-  const std::size_t bytes = bytes_for(blocks, sizes);
+  const std::size_t bytes = bytes_for(blocks, sizes, threads);
   if (bytes > capacity_) {
     const std::size_t wanted = std::max(bytes, capacity_ + capacity_ / 2);
     capacity_ = 0;
@@ -62,7 +65,7 @@ void Workspace::place(const std::vector<Block>& blocks, const std::vector<std::i
   std::size_t offset = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     at_[i] = memory_.get() + offset;
-    offset += static_cast<std::size_t>(block_bytes(blocks[i], sizes));
+    offset += static_cast<std::size_t>(block_bytes(blocks[i], sizes, threads));
   }
 }
 

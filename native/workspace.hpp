@@ -10,10 +10,11 @@
 
 namespace cortex {
 
-// An array in a workspace: rows of 4-byte elements.
+// An array in a workspace: rows of 4-byte elements. One that is `per_thread` has as many copies as threads.
 struct Block {
   Extent extent;
   std::int64_t elements;
+  bool per_thread = false;
 };
 
 // All arrays of one call in one piece of memory, each on a cache line of its own.
@@ -22,10 +23,11 @@ struct Block {
 class Workspace {
  public:
   // Place `blocks` for a request of these sizes, growing the memory if need be. Contents are undefined.
-  void place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes);
+  void place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes, std::int64_t threads);
 
   // How much memory `place` would use; a total that no machine has is a MemoryError.
-  static std::size_t bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes);
+  static std::size_t bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
+                               std::int64_t threads);
 
   std::size_t capacity() const { return capacity_; }
   std::int32_t* ints(std::size_t block) const { return static_cast<std::int32_t*>(at_[block]); }

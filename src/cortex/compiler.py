@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cortex.codegen.target import Target
@@ -26,6 +26,8 @@ from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
 from cortex.schedule.default import Registers, default_schedule
+from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.schedule import Schedule
 
 RECURSION_STEPS: tuple[Step[ra.Model], ...] = (SpecializeLeaves(), Hoist())
 
@@ -39,38 +41,68 @@ def compile(
     examples: Iterable[Any] | None = None,
     target: Target | None = None,
     recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS,
+    schedule: Schedule | None = None,
+    threads: int = 1,
 ) -> Executable:
     """Compile a recursive model to native code.
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
     simply attributes of that name. `examples` are structures whose kinds of nodes are compiled now; kinds met later
-    are compiled when they are first seen. `recursion` are the steps to apply to the recursive model.
+    are compiled when they are first seen.
+
+    `recursion` are the steps to apply to the recursive model; the loops get the default schedule. `schedule` replaces
+    both: exactly its steps are applied. Calls run on `threads` threads unless they say otherwise; results do not
+    depend on it.
     """
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     if examples is not None:
         trace.see(list(examples))
-    machine = target or Target.host()
-    return Executable(trace, lambda m: build(m, machine, recursion))
+    plan = Plan(target or Target.host(), recursion, schedule)
+    return Executable(trace, lambda m, threads: build(m, replace(plan, threads=threads)), threads)
 
 
-def build(m: ra.Model, target: Target, recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS) -> Compiled:
+@dataclass(frozen=True)
+class Plan:
+    """How to compile: for which machine, with which steps, for how many threads.
+
+    Without a `schedule`, the steps of `recursion` are followed by the default schedule of the loops.
+    """
+
+    target: Target
+    recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS
+    schedule: Schedule | None = None
+    threads: int = 1
+
+    def on_recursion(self) -> tuple[Step[ra.Model], ...]:
+        """The steps to apply to the model."""
+        return self.recursion if self.schedule is None else self.schedule.on_recursion
+
+    def on_loops(self, f: Func) -> tuple[Step[Func], ...]:
+        """The steps to apply to the lowered function `f`."""
+        if self.schedule is not None:
+            return self.schedule.on_loops
+        steps = default_schedule(f, Registers(self.target.registers, self.target.lanes))
+        return (*steps, *parallel_schedule(apply(f, steps), self.threads))
+
+
+def build(m: ra.Model, plan: Plan) -> Compiled:
     """The pipeline from a traced model to object code, and that of the programs that fill its tables."""
     from cortex.codegen.llvm.build import build as generate
 
-    *_, last = stages(m, target, recursion)
-    tables = tuple(build(table_model(last.model, t), target, ()) for t in last.model.tables)
-    return Compiled(last.model, last.schedule, last.func, generate(last.func, target), tables)
+    *_, last = stages(m, plan)
+    tables = tuple(build(table_model(last.model, t), Plan(plan.target, ())) for t in last.model.tables)
+    return Compiled(last.model, last.schedule, last.func, generate(last.func, plan.target), tables)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The program at one point of the pipeline."""
+    """The program at one point of the pipeline, and the steps applied so far."""
 
     name: str
     model: ra.Model
-    schedule: tuple[Step[Func], ...]
+    schedule: Schedule
     func: Func
 
     def text(self) -> str:
@@ -78,26 +110,26 @@ class Stage:
         return show_ra(self.model) if self.name in ("traced", "simplified", "recursion") else show_ilir(self.func)
 
 
-def stages(
-    m: ra.Model, target: Target, recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS
-) -> Iterator[Stage]:
+def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     """The program after each stage, in order."""
     check = Options.from_environment().verify
     empty = Func(m.name, (), (), (), ())
-    yield Stage("traced", m, (), empty)
+    yield Stage("traced", m, Schedule(), empty)
     m = simplify(m)
-    yield Stage("simplified", m, (), empty)
+    yield Stage("simplified", m, Schedule(), empty)
+    recursion = plan.on_recursion()
     m = apply(m, recursion)
     if check:
         ra_verify.verify(m)
-    yield Stage("recursion", m, (), empty)
-    f = lower(m, target.lanes)
-    yield Stage("lowered", m, (), f)
-    schedule = default_schedule(f, Registers(target.registers, target.lanes))
-    for each in schedule:
+    yield Stage("recursion", m, Schedule(recursion), empty)
+    f = lower(m, plan.target.lanes)
+    yield Stage("lowered", m, Schedule(recursion), f)
+    loops = plan.on_loops(f)
+    for each in loops:
         f = each.apply(f)
         if check:
             ilir_verify.verify(f)
+    schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f)
     f = run(PASSES, f)
     if check:

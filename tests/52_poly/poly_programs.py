@@ -9,7 +9,7 @@ from typing import Any
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import stages
+from cortex.compiler import Plan, stages
 from cortex.frontend.trace import Trace
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, If, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Float, Int, Load, Var
@@ -38,7 +38,7 @@ def subject(name: str, hidden: int = 8) -> Subject:
     trace = Trace(entry.model, entry.weights(hidden, VOCABULARY))
     structures = entry.structures(Random(0), 2, VOCABULARY)
     trace.see(structures)
-    found = {s.name: s for s in stages(trace.model(), Target.host())}
+    found = {s.name: s for s in stages(trace.model(), Plan(Target.host()))}
     funcs = {name: found[name].func for name in ("lowered", "scheduled", "passes")}
     return Subject(found["lowered"].model, funcs, structures)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import stages
+from cortex.compiler import Plan, stages
 from cortex.errors import ScheduleError
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -73,7 +73,7 @@ def random_case(rng: random.Random) -> Case:
     structures = [_structure(entry.name, rng) for _ in range(rng.randint(1, 2))]
     trace = Trace(entry.model, Weights(entry.weights(rng.randint(3, 6), VOCAB, seed=rng.randint(0, 99))))
     trace.see(structures)
-    lowered = next(s for s in stages(trace.model(), Target.host()) if s.name == "lowered")
+    lowered = next(s for s in stages(trace.model(), Plan(Target.host())) if s.name == "lowered")
     params = trace.weights.arrays(p.name for p in trace.model().params)
     form = LinearForm(**linearizer(lowered.model, trace.accessors).linearize(structures))
     buffers = ra_interp.derived(lowered.model, params) | {f"field_{k}": v for k, v in form.fields.items()}

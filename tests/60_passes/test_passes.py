@@ -13,7 +13,7 @@ import pytest
 import cortex
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import stages
+from cortex.compiler import Plan, stages
 from cortex.ilir.interp import run
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, Let, Scope, Store
 from cortex.ilir.show import show
@@ -100,7 +100,7 @@ def test_every_stage_keeps_the_meaning(name: str, level: Literal["sse2", "avx2",
     want = fast.interpret(trees)
     order = form.arrays["order"]
     given = dict(fast.weights) | {f"field_{k}": v for k, v in form.fields.items()}
-    for stage in stages(fast.traced, Target.x86(level)):
+    for stage in stages(fast.traced, Plan(Target.x86(level))):
         if stage.name in ("lowered", "scheduled", "passes"):
             verify(stage.func)
             got = run(stage.func, form.sizes, form.arrays, given)

@@ -46,15 +46,15 @@ def _texts(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...
     """The wanted stages of a model as text."""
     from cortex.codegen.llvm.build import build
     from cortex.codegen.target import Target
-    from cortex.compiler import stages
+    from cortex.compiler import Plan, stages
     from cortex.frontend.trace import Trace
 
     trace = Trace(model, weights)
     trace.see(examples)
     target = Target.host()
-    *earlier, last = stages(trace.model(), target)
+    *earlier, last = stages(trace.model(), Plan(target, schedule=schedule))
     texts = {stage.name: stage.text() for stage in (*earlier, last)}
-    texts["schedule"] = "\n".join(map(str, last.schedule))
+    texts["schedule"] = repr(last.schedule)
     if set(ON_REQUEST) & set(wanted):
         code = build(last.func, target)
         texts |= {"llvm": code.text, "assembly": code.assembly()}

@@ -74,7 +74,7 @@ def command(
 
 def _verify(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...]) -> list[Verified]:
     from cortex.codegen.target import Target
-    from cortex.compiler import stages
+    from cortex.compiler import Plan, stages
     from cortex.frontend.trace import Trace
     from cortex.poly.bounds import in_bounds
     from cortex.poly.prove import Prover
@@ -83,7 +83,7 @@ def _verify(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ..
     trace.see(examples)
     results: list[Verified] = []
     prover: Prover | None = None
-    for stage in stages(trace.model(), Target.host()):
+    for stage in stages(trace.model(), Plan(Target.host())):
         if stage.name in wanted:
             start = time.perf_counter()
             prover = prover if prover and prover.knows(stage.func) else Prover(stage.func)

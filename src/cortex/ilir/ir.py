@@ -10,6 +10,15 @@ variables are unique in a function, so a schedule step names a loop by its varia
 
 A statement list runs in order. Buffers are disjoint. Reading an element nobody wrote is undefined, except
 in the padding of a row, which may be read and holds any value.
+
+Threads. A function with parallel loops is run by a team of T threads, for any T, and means the same for every T.
+Each thread runs the whole function; of a parallel loop from lo to hi, n iterations, thread t runs those from
+lo + t*n//T to lo + (t+1)*n//T, so equal bounds give a thread equal iterations whenever and wherever they occur.
+What is not inside a parallel loop is run by every thread, and control flow there is the same for all, as bounds and
+conditions read only index functions. Private and register buffers have a copy per thread and hold nothing from one
+iteration of a parallel loop to the next; all others are shared, and states and scratch are written in parallel
+loops only. Where one thread writes an element and another reads or writes it, a barrier lies between; iterations of
+one parallel loop never do that.
 """
 
 from __future__ import annotations
@@ -34,6 +43,7 @@ class LoopKind(_Named):
     SERIAL = "serial"
     UNROLLED = "unrolled"
     VECTORIZED = "vectorized"
+    PARALLEL = "parallel"
 
 
 class Scope(_Named):
@@ -44,6 +54,7 @@ class Scope(_Named):
     FIELD = "field"  # per node, filled by the linearizer
     STATE = "state"  # per node, the results of the model
     SCRATCH = "scratch"  # per call, undefined on entry
+    PRIVATE = "private"  # constant shape, one copy per thread; lives inside one iteration of a parallel loop
     REGISTER = "register"  # constant shape, constant indices after unrolling; lives inside one iteration
 
 
@@ -84,7 +95,8 @@ class IndexFunction(Node):
 class For(Node):
     """Run `body` with `var` = lo, ..., hi-1. Bounds may use index functions; they are read once, on entry.
 
-    A vectorized loop has constant bounds and at most the machine's lanes; its iterations are independent.
+    A vectorized loop has constant bounds and at most the machine's lanes; its iterations are independent. So are
+    those of a parallel loop, which no other parallel loop surrounds; each is run by one thread of the team.
     """
 
     var: str
@@ -148,7 +160,7 @@ class Accumulate(Node):
 
 @node
 class Barrier(Node):
-    """All threads of the team have finished what precedes before any starts what follows."""
+    """All threads of the team have finished what precedes before any starts what follows; not in a parallel loop."""
 
 
 Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier"

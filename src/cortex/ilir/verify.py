@@ -3,8 +3,10 @@
     names     sizes, loop variables and lets are bound before use and hide nothing; loop variables are unique
     arrays    every access names a declared array and has one index per dimension
     types     operands agree; indices and bounds are i64, conditions bool, a stored value has the buffer's type
-    scopes    params, packed params and fields are only read; a register's shape is constant
+    scopes    params, packed params and fields are only read; the shape of a register or private buffer is constant
     loops     a vectorized loop has constant bounds and contains lets, stores and accumulations only
+    threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
+              inside them only
     packings  every packed buffer has one, of exactly its shape, made of params
 
 A program that breaks one is a bug in Cortex: `InternalError`, with the program attached as a note.
@@ -34,6 +36,7 @@ from cortex.ilir.ir import (
     Switch,
 )
 from cortex.ilir.show import show, show_expr, show_stmts
+from cortex.ir.node import walk
 from cortex.ir.scalar import (
     COMPARISONS,
     LOGICAL,
@@ -52,6 +55,7 @@ from cortex.ir.scalar import (
 )
 
 READ_ONLY = frozenset({Scope.PARAM, Scope.PACKED, Scope.FIELD})
+PER_THREAD = frozenset({Scope.PRIVATE, Scope.REGISTER})
 
 Place: TypeAlias = "Stmt | str"  # what an expression is part of, for messages
 
@@ -78,12 +82,15 @@ class _Checker:
 
     f: Func
     loops: set[str] = field(default_factory=set)
+    team: bool = False  # are there parallel loops?
+    parallel: str | None = None  # the one around the current statement
     buffers: dict[str, Buffer] = field(init=False)
     functions: dict[str, IndexFunction] = field(init=False)
 
     def __post_init__(self) -> None:
         self.buffers = {b.name: b for b in self.f.buffers}
         self.functions = {i.name: i for i in self.f.index_functions}
+        self.team = any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(self.f))
 
     def declarations(self) -> None:
         names = [*self.f.sizes, *(i.name for i in self.f.index_functions), *(b.name for b in self.f.buffers)]
@@ -98,8 +105,8 @@ class _Checker:
                 raise InternalError(f"buffer {b.name!r} is aligned to {b.align} elements")
             for e in b.shape:
                 self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")
-            if b.scope is Scope.REGISTER and not all(isinstance(e, Int) for e in b.shape):
-                raise InternalError(f"register buffer {b.name!r} has a shape that is not constant")
+            if b.scope in PER_THREAD and not all(isinstance(e, Int) for e in b.shape):
+                raise InternalError(f"{b.scope.value} buffer {b.name!r} has a shape that is not constant")
         packed = {b.name for b in self.f.buffers if b.scope is Scope.PACKED}
         for name in _repeated([p.buffer for p in self.f.packings]):
             raise InternalError(f"{name!r} is packed twice")
@@ -141,7 +148,13 @@ class _Checker:
                 self.expect(hi, _INTEGERS, names, s)
                 if kind is LoopKind.VECTORIZED:
                     self.vectorized(s)
+                if kind is LoopKind.PARALLEL:
+                    if self.parallel is not None:
+                        raise InternalError(f"parallel loop {var!r} is inside parallel loop {self.parallel!r}")
+                    self.parallel = var
                 self.block(body, {**names, var: "i64"})
+                if kind is LoopKind.PARALLEL:
+                    self.parallel = None
             case If(cond, then, orelse):
                 self.expect(cond, _BOOLS, names, s)
                 self.block(then, names)
@@ -160,11 +173,14 @@ class _Checker:
                 b = self.access(buffer, index, names, s)
                 if b.scope in READ_ONLY:
                     raise InternalError(f"{b.scope.value} buffer {buffer!r} is written, in `{_headline(s)}`")
+                if self.team and self.parallel is None and b.scope not in PER_THREAD:
+                    raise InternalError(f"every thread writes {b.scope.value} buffer {buffer!r}, in `{_headline(s)}`")
                 self.expect(value, frozenset({b.dtype}), names, s)
                 if isinstance(s, Accumulate) and b.dtype not in _NUMBERS:
                     raise InternalError(f"accumulation into {b.dtype} buffer {buffer!r}, in `{_headline(s)}`")
             case Barrier():
-                pass
+                if self.parallel is not None:
+                    raise InternalError(f"barrier inside parallel loop {self.parallel!r}")
             case _:
                 assert_never(s)
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from cortex import _native
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import Buffer, Func, Scope
+from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope
 from cortex.ilir.pack import pack
+from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Load, Var
-from cortex.ir.step import Step
 from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
@@ -24,6 +24,7 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.storage import Array, padded
+from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from cortex.codegen.llvm.build import ObjectCode
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MOST_THREADS = 64  # the size of a team
+
 
 @dataclass(frozen=True)
 class Compiled:
     """What the compiler made of a model: the program before and after scheduling, and its object code."""
 
     model: ra.Model
-    schedule: tuple[Step[Func], ...]
+    schedule: Schedule
     func: Func
     code: ObjectCode
     tables: tuple[Compiled, ...] = ()  # the programs that fill the model's tables, in order
@@ -48,22 +51,31 @@ class Executable:
 
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;
     `compilations` counts how often that happened. Calls may run in several threads at once.
+
+    A call runs on `threads` threads of its own, by default as many as the model was compiled for, and on one if
+    another call is using the team of the process; results are the same to the bit. A model compiled for one thread is
+    compiled once more when a call first asks for several.
     """
 
-    def __init__(self, trace: Trace, build: Callable[[ra.Model], Compiled]) -> None:
+    def __init__(self, trace: Trace, build: Callable[[ra.Model, int], Compiled], threads: int = 1) -> None:
         self._trace = trace
         self._build = build
+        self._threads = checked_threads(threads)
+        self._built_for = self._threads
         self._lock = Lock()
         self._loaded: _Loaded | None = None
         self.compilations = 0
         if trace.known_kinds:
             self._compile()
 
-    def __call__(self, structures: Any) -> Output:
-        """States of the model at the root of each structure."""
+    def __call__(self, structures: Any, *, threads: int | None = None) -> Output:
+        """States of the model at the root of each structure, computed by `threads` threads."""
         batch = structures if _is_batch(structures) else [structures]
         single = batch is not structures
-        return self._with_kinds(batch, lambda loaded: Output(loaded.names, loaded.program.run(batch, single)))
+        team = self._threads if threads is None else checked_threads(threads)
+        if team > 1 and self._built_for == 1:
+            self._build_for(team)
+        return self._with_kinds(batch, lambda loaded: Output(loaded.names, loaded.run(batch, single, team)))
 
     @property
     def compiled(self) -> Compiled:
@@ -81,7 +93,7 @@ class Executable:
         return self._require().params
 
     @property
-    def schedule(self) -> tuple[Step[Func], ...]:
+    def schedule(self) -> Schedule:
         """The steps in use."""
         return self.compiled.schedule
 
@@ -134,10 +146,18 @@ class Executable:
             assert self._loaded is not None
             return self._loaded
 
+    def _build_for(self, threads: int) -> None:
+        """Compile for several threads, unless that has been done."""
+        with self._lock:
+            if self._built_for == 1:
+                self._built_for = threads
+                if self._loaded is not None:
+                    self._compile()
+
     def _compile(self) -> None:
         m = self._trace.model()
         weights = self._trace.weights.arrays(p.name for p in m.params)
-        self._loaded = _Loaded(self._build(m), weights, self._trace.accessors)
+        self._loaded = _Loaded(self._build(m, self._built_for), weights, self._trace.accessors)
         self.compilations += 1
 
 
@@ -160,10 +180,15 @@ class _Loaded:
         packed = {p.buffer: pack(p, self.params) for p in f.packings}
         arrays: list[tuple[Any, ...]] = [("index", i.name) for i in f.index_functions]
         arrays += [_entry(m, b, self.params, packed, read) for b in f.buffers if b.scope is not Scope.REGISTER]
+        self.shared_out = any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for s in f.body for n in walk(s))
         self.program = _native.Program(
             self.linearizer,
             {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
         )
+
+    def run(self, batch: Any, single: bool, threads: int) -> _native.Run:
+        """Run a request; a program without parallel loops has work for one thread only."""
+        return self.program.run(batch, single, threads if self.shared_out else 1)
 
     def linear_form(self, batch: Any) -> LinearForm:
         """The linear form of a request as arrays."""
@@ -193,6 +218,8 @@ def _entry(
         case Scope.STATE:
             state = next(s for s in m.states if f"state_{s.name}" == b.name)
             return "state", state.name, state.type.shape, _row(b)
+        case Scope.PRIVATE:
+            return "private", private_stride(b)
         case _:
             rows = b.shape[0] if b.shape else Int(1)
             return ("scratch", rows.name, _row(b)) if isinstance(rows, Var) else ("scratch", None, _elements(b))
@@ -208,6 +235,13 @@ def _elements(b: Buffer) -> int:
     if extents:
         extents[-1] = -(-extents[-1] // b.align) * b.align
     return int(np.prod(extents, dtype=np.int64))
+
+
+def checked_threads(threads: int) -> int:
+    """`threads`, if a call can run on so many."""
+    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+        raise ModelError(f"threads={threads!r}: a call runs on 1 to {MOST_THREADS} threads")
+    return threads
 
 
 def _roots(batch: Any) -> list[Any]:

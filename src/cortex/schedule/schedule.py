@@ -11,8 +11,13 @@ from cortex.errors import ScheduleError
 from cortex.ilir.ir import Func
 from cortex.ir.step import Step
 from cortex.ra.ir import Model
+from cortex.recursion.batch import Batch
+from cortex.recursion.dedup import Dedup
 from cortex.recursion.hoist import Hoist
+from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
+from cortex.recursion.tabulate import Tabulate
+from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.compute_at import ComputeAt
 from cortex.schedule.dense import Dense
 from cortex.schedule.distribute import Distribute
@@ -21,8 +26,10 @@ from cortex.schedule.inline import Inline
 from cortex.schedule.interleave import Interleave
 from cortex.schedule.layout import Layout
 from cortex.schedule.pack import Pack
+from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parse_steps import parse_steps
 from cortex.schedule.peel import Peel
+from cortex.schedule.persist import Persist
 from cortex.schedule.reorder import Reorder
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
@@ -31,10 +38,11 @@ from cortex.schedule.unroll import Unroll
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
 
-RECURSION_STEPS: tuple[type[Step[Model]], ...] = (SpecializeLeaves, Hoist)
+RECURSION_STEPS: tuple[type[Step[Model]], ...] = (Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup)
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
+    *(Parallel, Alone, PlaceBarriers, Persist),
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)
 

@@ -89,7 +89,7 @@ class _Writer:
         shape = (Int(height), Int(tile.vectors), Int(tile.lanes))
         self.buffers = [Buffer(name, "f32", shape, Scope.REGISTER) for name in self.acc.values()]
         flat = (Int(height), Int(tile.vectors * tile.lanes))
-        self.buffers += [Buffer(name, "f32", flat, Scope.SCRATCH, tile.lanes) for name in self.stage.values()]
+        self.buffers += [Buffer(name, "f32", flat, Scope.PRIVATE, tile.lanes) for name in self.stage.values()]
 
     def nest(self) -> Block:
         """Other loops outermost, then blocks of columns, then rows."""

@@ -18,7 +18,7 @@ _linking = threading.Lock()
 
 @dataclass(frozen=True)
 class LoadedCode:
-    """A function in memory, `void (void **arrays, int64_t *sizes)`; valid as long as this object lives."""
+    """A function in memory, see `module` for its arguments; valid as long as this object lives."""
 
     address: int
     _tracker: llvm.ResourceTracker

@@ -1,10 +1,12 @@
 """A function of ILIR as a module of LLVM's textual IR.
 
-    void NAME(ptr arrays, ptr sizes)
+    void NAME(ptr arrays, ptr sizes, i64 thread, i64 threads, ptr team)
 
 `arrays` points to the addresses of the index functions' arrays (int32) and then of all buffers that are not in
-registers, both in the order of the function; `sizes` to its sizes (int64). The entry only unpacks these and calls
-the body, whose pointer arguments are declared disjoint. No address is ever part of the code.
+registers, both in the order of the function; `sizes` to its sizes (int64). Every thread of a team calls the
+function, with its number; `team` points to the address of a barrier, `void (ptr team, i64 thread)`, and is not used
+when `threads` is 1. The entry only unpacks these and calls the body, whose pointer arguments are declared disjoint.
+No address is ever part of the code.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ import re
 
 from cortex.codegen.llvm import integers
 from cortex.codegen.llvm.expressions import evaluate
+from cortex.codegen.llvm.parallel import TEAM, THREAD, THREADS, prepare_shares, runs_on_team
 from cortex.codegen.llvm.statements import execute
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Array, Writer
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Accumulate, Buffer, Func, Scope, Store
+from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 
 _STORAGE = {"f32": "float", "i64": "i64", "bool": "i8"}
@@ -39,6 +43,7 @@ def module_text(f: Func, target: Target) -> str:
             if length.constant is None:
                 raise InternalError(f"register buffer '{b.name}' needs a constant shape")
             w.effect(f"{pointer} = alloca [{length.constant} x {_STORAGE[b.dtype]}], align 64")
+    prepare_shares(w, f)
     execute(w, f.body)
     w.effect("ret void")
     return _assemble(f, w, written)
@@ -62,19 +67,30 @@ def _assemble(f: Func, w: Writer, written: set[str]) -> str:
     target = w.target
     buffers = [b for b in f.buffers if b.scope is not Scope.REGISTER]
     parameters = [f"ptr noalias nonnull readonly align 4 {_name('index', i.name)}" for i in f.index_functions]
-    parameters += [
-        f"ptr noalias nonnull {'' if b.name in written else 'readonly '}align 64 {_name('buffer', b.name)}"
-        for b in buffers
-    ]
+    team = runs_on_team(f)
+    for b in buffers:
+        # Other threads write what is shared, so a barrier must be taken to change it: such pointers are not `noalias`.
+        # They still cannot alias the weights, which are.
+        shared = team and b.name in written and b.scope is not Scope.PRIVATE
+        kind = f"{'' if shared else 'noalias '}nonnull {'' if b.name in written else 'readonly '}align 64"
+        parameters.append(f"ptr {kind} {_name('buffer', b.name)}")
     parameters += [f"i64 {_name('size', name)}" for name in f.sizes]
 
     unpack, arguments = [], []
-    for i in range(len(f.index_functions) + len(buffers)):
+    strides = [0] * len(f.index_functions)
+    strides += [private_stride(b) if team and b.scope is Scope.PRIVATE else 0 for b in buffers]
+    for i, stride in enumerate(strides):
         unpack += [f"  %p{i} = getelementptr ptr, ptr %arrays, i64 {i}", f"  %a{i} = load ptr, ptr %p{i}, align 8"]
-        arguments.append(f"ptr %a{i}")
+        if stride:
+            unpack += [f"  %o{i} = mul i64 {THREAD}, {stride}", f"  %m{i} = getelementptr float, ptr %a{i}, i64 %o{i}"]
+        arguments.append(f"ptr %m{i}" if stride else f"ptr %a{i}")
     for i in range(len(f.sizes)):
         unpack += [f"  %q{i} = getelementptr i64, ptr %sizes, i64 {i}", f"  %s{i} = load i64, ptr %q{i}, align 8"]
         arguments.append(f"i64 %s{i}")
+
+    if team:
+        parameters += [f"i64 {THREAD}", f"i64 {THREADS}", f"ptr {TEAM}"]
+        arguments += [f"i64 {THREAD}", f"i64 {THREADS}", f"ptr {TEAM}"]
 
     attributes = [f'"target-cpu"="{target.cpu}"', f'"target-features"="{target.features}"']
     # Some CPUs prefer 256-bit vectors; without this LLVM would split ours.
@@ -84,7 +100,8 @@ def _assemble(f: Func, w: Writer, written: set[str]) -> str:
     lines = [
         f'target triple = "{target.triple}"',
         "",
-        f"define void @{_name('', f.name)[1:]}(ptr readonly %arrays, ptr readonly %sizes) #0 {{",
+        f"define void @{_name('', f.name)[1:]}(ptr readonly %arrays, ptr readonly %sizes, "
+        f"i64 {THREAD}, i64 {THREADS}, ptr {TEAM}) #0 {{",
         *unpack,
         f"  call fastcc void @{body}({', '.join(arguments)})",
         "  ret void",

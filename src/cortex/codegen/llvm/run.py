@@ -41,9 +41,10 @@ class Prepared:
     functions: list[Array]
 
     def call(self) -> None:
-        """Run it."""
-        entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self.code.address)
-        entry(self.addresses.ctypes.data, self.sizes.ctypes.data)
+        """Run it on this thread."""
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        entry = ctypes.CFUNCTYPE(None, pointer, pointer, number, number, pointer)(self.code.address)
+        entry(self.addresses.ctypes.data, self.sizes.ctypes.data, 0, 1, None)
 
 
 def run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from cortex.codegen.llvm import expressions, floats, memory
+from cortex.codegen.llvm import expressions, floats, memory, parallel
 from cortex.codegen.llvm.expressions import evaluate
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Writer
@@ -35,7 +35,10 @@ def _execute(w: Writer, s: Stmt) -> None:
         case Let(var, value):
             w.names[var.name] = evaluate(w, value)
         case For(kind=LoopKind.SERIAL):
-            _serial(w, s)
+            lo, hi = evaluate(w, s.lo), evaluate(w, s.hi)
+            _loop(w, s, w.scalar(lo), w.scalar(hi), _iterations(lo, hi))
+        case For(kind=LoopKind.PARALLEL):
+            _loop(w, s, *parallel.share(w, evaluate(w, s.lo), evaluate(w, s.hi)), None)
         case For(kind=LoopKind.UNROLLED):
             _unrolled(w, s)
         case For(kind=LoopKind.VECTORIZED):
@@ -45,7 +48,7 @@ def _execute(w: Writer, s: Stmt) -> None:
         case Switch():
             _switch(w, s)
         case Barrier():
-            pass  # the generated function runs on one thread
+            parallel.barrier(w)
         case _:
             assert_never(s)  # type: ignore[arg-type]
 
@@ -65,12 +68,16 @@ def _accumulate(w: Writer, s: Accumulate) -> None:
     memory.store(w, array, at, new)
 
 
-def _serial(w: Writer, s: For) -> None:
-    lo, hi = evaluate(w, s.lo), evaluate(w, s.hi)
-    first, last, before = w.scalar(lo), w.scalar(hi), w.block
+def _iterations(lo: Value, hi: Value) -> int | None:
+    """The number of iterations of a loop, where it is known."""
+    return None if lo.constant is None or hi.constant is None else max(0, hi.constant - lo.constant)
+
+
+def _loop(w: Writer, s: For, first: str, last: str, iterations: int | None) -> None:
+    before = w.block
     body, after = w.label(f"{s.var}.body"), w.label(f"{s.var}.end")
-    if lo.constant is not None and hi.constant is not None:
-        if lo.constant >= hi.constant:
+    if iterations is not None:
+        if not iterations:
             return
         w.effect(f"br label %{body}")
     else:

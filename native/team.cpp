@@ -1,0 +1,187 @@
+#include "team.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#else
+#include <cfenv>
+#endif
+
+namespace cortex {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<std::int64_t> spin_microseconds{50};
+
+inline void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Rounding and the treatment of denormal numbers: a worker computes in the caller's mode, or its bits would differ.
+struct FloatingPoint {
+#if defined(__x86_64__)
+  unsigned mode = _mm_getcsr();
+  void assume() const { _mm_setcsr(mode); }
+#else
+  std::fenv_t mode;
+  FloatingPoint() { std::fegetenv(&mode); }
+  void assume() const { std::fesetenv(&mode); }
+#endif
+};
+
+// What concerns one thread. Each line of the cache has one writer.
+struct alignas(128) Member {
+  std::atomic<std::uint64_t> arrived{0};  // number of the job and of the barriers it has come to
+  std::uint64_t here = 0;                 // the same, for the thread itself
+  alignas(64) std::atomic<std::uint64_t> given{0};  // number of the last job for this thread
+  alignas(64) std::atomic<std::uint64_t> done{0};   // number of the last job it finished
+  alignas(64) std::atomic<int> parked{0};
+};
+
+struct Team {
+  void (*barrier)(void* team, std::int64_t thread);  // compiled code finds it here
+  std::int64_t threads = 1;                          // of the job at hand
+  int patience = 0;                                  // how often to look at a flag before giving way to others
+  Job job{};
+  FloatingPoint floating_point;
+  std::uint64_t jobs = 0;
+  std::int64_t size = 1;  // workers and the caller
+  alignas(64) std::atomic<bool> busy{false};
+  Member members[kMaxThreads];
+};
+
+// Wait until `flag` has come to `value`. Threads of a job wait for each other for microseconds; where that takes
+// longer, somebody else needs the processor, perhaps the very thread that is waited for.
+void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int patience) {
+  for (int looks = 0; flag.load(std::memory_order_acquire) < value; ++looks) {
+    if (looks < patience)
+      relax();
+    else
+      std::this_thread::yield();
+  }
+}
+
+void barrier(void* given, std::int64_t thread) {
+  Team& team = *static_cast<Team*>(given);
+  Member& me = team.members[thread];
+  const std::uint64_t here = ++me.here;
+  me.arrived.store(here, std::memory_order_release);
+  for (std::int64_t t = 0; t < team.threads; ++t)
+    if (t != thread) await(team.members[t].arrived, here, team.patience);
+}
+
+void run_share(Team& team, std::int64_t thread, std::uint64_t number) {
+  team.members[thread].here = number << 32;
+  team.job.entry(team.job.arrays, team.job.sizes, thread, team.threads, &team);
+}
+
+// The number of the next job after `last`: look for it for a while, then sleep until woken, and look again.
+std::uint64_t next_job(Member& me, std::uint64_t last) {
+  for (;;) {
+    const auto until = Clock::now() + std::chrono::microseconds(spin_microseconds.load(std::memory_order_relaxed));
+    do {
+      for (int i = 0; i < 32; ++i) {
+        const std::uint64_t number = me.given.load(std::memory_order_acquire);
+        if (number != last) return number;
+        relax();
+      }
+    } while (Clock::now() < until);
+    // Either the caller sees that we are parked, or we see its job: both sides write first and read afterwards.
+    me.parked.store(1);
+    if (me.given.load() == last) me.parked.wait(1);
+    me.parked.store(0);
+  }
+}
+
+void wake(Member& worker) {
+  if (worker.parked.load() && worker.parked.exchange(0)) worker.parked.notify_one();
+}
+
+[[noreturn]] void work(Team& team, std::int64_t thread) {
+  Member& me = team.members[thread];
+  for (std::uint64_t last = 0;;) {
+    last = next_job(me, last);
+    team.floating_point.assume();
+    run_share(team, thread, last);
+    me.done.store(last, std::memory_order_release);
+  }
+}
+
+// Have at least `threads` members, if the system allows. Signals are left to the threads of the program.
+void grow(Team& team, std::int64_t threads) {
+  if (team.size >= threads) return;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    for (; team.size < threads; ++team.size) std::thread(work, std::ref(team), team.size).detach();
+  } catch (const std::system_error&) {  // no more threads: the job runs on those there are
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// A team is never freed: workers may look at it until the process ends, and a forked child leaves its parent's be.
+std::atomic<Team*> the_team{nullptr};
+
+Team& team_of_process() {
+  Team* team = the_team.load(std::memory_order_acquire);
+  if (team) return *team;
+  static const int forks = pthread_atfork(nullptr, nullptr, [] { the_team.store(nullptr); });
+  (void)forks;
+  Team* fresh = new Team;
+  fresh->barrier = barrier;
+  if (the_team.compare_exchange_strong(team, fresh)) return *fresh;
+  delete fresh;
+  return *team;
+}
+
+}  // namespace
+
+void run_on_team(const Job& job, std::int64_t threads) {
+  threads = std::min(threads, kMaxThreads);
+  Team* team = threads > 1 ? &team_of_process() : nullptr;
+  if (!team || team->busy.exchange(true, std::memory_order_acquire)) {
+    job.entry(job.arrays, job.sizes, 0, 1, nullptr);
+    return;
+  }
+  grow(*team, threads);
+  threads = std::min(threads, team->size);
+  team->threads = threads;
+  team->patience = threads > static_cast<std::int64_t>(std::thread::hardware_concurrency()) ? 32 : 2000;
+  team->job = job;
+  team->floating_point = FloatingPoint();
+  const std::uint64_t number = ++team->jobs;
+  for (std::int64_t t = 1; t < threads; ++t) {
+    team->members[t].given.store(number);
+    wake(team->members[t]);
+  }
+  run_share(*team, 0, number);
+  for (std::int64_t t = 1; t < threads; ++t) await(team->members[t].done, number, team->patience);
+  team->busy.store(false, std::memory_order_release);
+}
+
+void wake_team(std::int64_t threads) {
+  Team* team = the_team.load(std::memory_order_acquire);
+  if (!team || team->busy.load(std::memory_order_relaxed)) return;
+  for (std::int64_t t = 1; t < std::min(threads, kMaxThreads); ++t) wake(team->members[t]);
+}
+
+void set_team_spin(std::int64_t microseconds) {
+  spin_microseconds.store(std::max<std::int64_t>(0, microseconds), std::memory_order_relaxed);
+}
+
+}  // namespace cortex

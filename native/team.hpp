@@ -1,0 +1,33 @@
+// The thread team: worker threads that run one compiled function together with the thread that calls it.
+//
+// There is one team per process, made when it is first needed and used by one caller at a time; whoever finds it busy
+// runs alone. Results do not depend on the number of threads, so nobody can tell the difference.
+#pragma once
+
+#include <cstdint>
+
+namespace cortex {
+
+// A compiled function. `team` starts with the address of the barrier, `void (*)(void* team, int64_t thread)`, which
+// the function calls only where `threads` is greater than 1.
+using Entry = void (*)(void** arrays, const std::int64_t* sizes, std::int64_t thread, std::int64_t threads, void* team);
+
+struct Job {
+  Entry entry;
+  void** arrays;
+  const std::int64_t* sizes;
+};
+
+inline constexpr std::int64_t kMaxThreads = 64;
+
+// Run `job` on `threads` threads, the calling one among them, and return when all have finished. On fewer where the
+// system gives no more, on this thread alone when another caller has the team.
+void run_on_team(const Job& job, std::int64_t threads);
+
+// Tell parked workers that a job is coming, so that they wake up while the caller still prepares it.
+void wake_team(std::int64_t threads);
+
+// How long workers look for the next job before they park.
+void set_team_spin(std::int64_t microseconds);
+
+}  // namespace cortex

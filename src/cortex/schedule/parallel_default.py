@@ -1,0 +1,140 @@
+"""How a scheduled function is shared among threads: columns where there are enough of them, else nodes.
+
+It looks at loops, like the default schedule whose steps it follows. Each nest is given the outermost loop over
+blocks of output columns that can be parallel; blocks of equal width everywhere, so that a thread that wrote some
+columns is the one that reads them and needs no barrier. A nest with too few columns is shared out by nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cortex.errors import ScheduleError
+from cortex.ilir.ir import Accumulate, For, Func, If, LoopKind, Scope, Stmt, Switch
+from cortex.ir.node import walk
+from cortex.ir.scalar import Int
+from cortex.ir.step import Step
+from cortex.schedule.barrier import PlaceBarriers
+from cortex.schedule.dependence import Dependences
+from cortex.schedule.locate import constant_extent
+from cortex.schedule.ownership import Around, place, touches
+from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.persist import Persist
+
+LEAST_WORK = 8192
+"""Multiply-adds per node below which two threads are not faster than one: a barrier takes as long as the work."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A loop that may be parallel. `width` is the number of columns an iteration writes; 0 for other loops."""
+
+    loop: For
+    width: int
+
+    @property
+    def iterations(self) -> int:
+        """Their number, where it is the same in every group; else 0."""
+        return constant_extent(self.loop) or 0
+
+
+def parallel_schedule(f: Func, threads: int, least_work: int = LEAST_WORK) -> tuple[Step[Func], ...]:
+    """The steps that let `threads` threads run a scheduled function; none where that does not pay.
+
+    The function computes the same on any number of threads; `threads` only says for how many it should be good.
+    """
+    return share_out(f, threads, least_work)[0]
+
+
+def share_out(f: Func, threads: int, least_work: int = LEAST_WORK) -> tuple[tuple[Step[Func], ...], Func]:
+    """The steps of `parallel_schedule`, and `f` after them."""
+    if threads < 2 or _work(f) < least_work:
+        return (), f
+    nests = [_candidates(f, s, around) for s, around in _nests(f.body, Around())]
+    width = max((c.width for found in nests for c in found), default=1)
+    steps: list[Step[Func]] = []
+    for found in nests:
+        for step in _preferred(found, threads, width):
+            new = _accepted(f, step)
+            if new is not None:
+                steps.append(step)
+                f = new
+                break
+    if not steps:
+        return (), f
+    for last in (Alone(), PlaceBarriers()):
+        f = last.apply(f)
+        steps.append(last)
+    weights = (Persist(b.name) for b in f.buffers if b.scope is Scope.PACKED)
+    return (*steps, *(step for step in weights if _accepted(f, step) is not None)), f
+
+
+def _nests(body: tuple[Stmt, ...], around: Around) -> list[tuple[For, Around]]:
+    """The nests of a function: before the recursion, and one list per kind inside it."""
+    found: list[tuple[For, Around]] = []
+    for s in body:
+        if isinstance(s, For) and any(isinstance(inner, If) for inner in s.body):
+            within = Around((*around.loops, s), around.lets)
+            for arm in s.body:
+                if isinstance(arm, If):
+                    found += [*_nests(arm.then, within), *_nests(arm.orelse, within)]
+        elif isinstance(s, For):
+            found.append((s, around))
+    return found
+
+
+def _candidates(f: Func, nest: For, around: Around) -> list[_Candidate]:
+    """The loops of a nest that own part of everything it writes, outermost first."""
+    known = Dependences.of(f)
+    written = [t for t in touches(f, (nest,), around) if t.writes]
+    found: list[_Candidate] = []
+    for loop in (n for n in walk(nest) if isinstance(n, For) and n.kind is LoopKind.SERIAL):
+        inside = [t for t in written if any(each.var == loop.var for each in t.around.loops)]
+        places = [[place(known, e, t.around, loop) for e in t.index] for t in inside]
+        if not places or not all(any(p) for p in places):
+            continue
+        by_column = all(p[-1] is not None and len(p) > 1 for p in places) and constant_extent(loop) is not None
+        width = max((p[-1].width for p in places if p[-1] is not None), default=0) if by_column else 0
+        found.append(_Candidate(loop, width))
+    return found
+
+
+def _preferred(found: list[_Candidate], threads: int, width: int) -> Iterator[Parallel]:
+    """First partitions that are the same in every group and have work for all, columns before others; then nodes."""
+    fixed = [c for c in found if c.iterations >= threads]
+    columns = [c for c in fixed if c.width]
+    nodes = [c for c in found if not c.iterations]
+    for c in (*columns, *fixed, *nodes, *found):
+        grain = width // c.width if c.width and width % c.width == 0 else 1
+        fits = c.iterations % grain == 0 and c.iterations // grain >= threads
+        yield Parallel(c.loop.var, grain if fits else 1)
+
+
+def _accepted(f: Func, step: Step[Func]) -> Func | None:
+    try:
+        return step.apply(f)
+    except ScheduleError:
+        return None
+
+
+def _work(f: Func) -> int:
+    """Multiply-adds of all nests per row."""
+
+    def count(body: tuple[Stmt, ...], times: int) -> int:
+        total = 0
+        for s in body:
+            match s:
+                case For(lo=Int(lo), hi=Int(hi)):
+                    total += count(s.body, times * (hi - lo))
+                case For():
+                    total += count(s.body, times)
+                case Accumulate():
+                    total += times
+                case Switch(_, cases):  # on the number of rows
+                    total += max((count(c.body, times) // max(1, c.value) for c in cases), default=0)
+                case _:
+                    pass
+        return total
+
+    return sum(count((s,), 1) for s, _ in _nests(f.body, Around()))

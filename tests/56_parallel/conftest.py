@@ -1,0 +1,36 @@
+"""Zoo models compiled for several threads, whatever their size."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+import cortex
+from cortex import compiler, zoo
+from cortex.schedule.parallel_default import share_out
+
+VOCAB = 50
+
+
+@pytest.fixture
+def always_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share out even functions so small that it does not pay."""
+    monkeypatch.setattr(compiler, "share_out", partial(share_out, least_work=0))
+    monkeypatch.setenv("CORTEX_VERIFY", "1")
+
+
+@pytest.fixture
+def compiled(always_parallel: None) -> Callable[..., tuple[Any, list[Any]]]:
+    """`compiled(name, hidden, threads, count)`: a model of the zoo and structures to run it on."""
+
+    def build(name: str, hidden: int, threads: int, count: int = 3) -> tuple[Any, list[Any]]:
+        entry = zoo.load(name)
+        trees = entry.structures(random.Random(hidden), count, VOCAB)
+        fast = cortex.compile(entry.model, entry.weights(hidden, VOCAB), examples=trees, threads=threads)
+        return fast, trees
+
+    return build

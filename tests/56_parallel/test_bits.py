@@ -1,0 +1,42 @@
+"""Results are the same to the bit on any number of threads, in any batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cortex import zoo
+from cortex.ilir.ir import For, LoopKind
+from cortex.ir.node import walk
+
+Build = Callable[..., tuple[Any, list[Any]]]
+
+
+def is_parallel(fast: Any) -> bool:
+    return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(fast.compiled.func))
+
+
+@pytest.mark.parametrize("name", zoo.ENTRIES)
+def test_bits_do_not_depend_on_threads(compiled: Build, name: str) -> None:
+    hidden = 24 if name in ("rntn", "mv_rnn") else 72
+    serial, trees = compiled(name, hidden, 1, 10)
+    team, _ = compiled(name, hidden, 2, 10)
+    assert not is_parallel(serial)
+    assert is_parallel(team)
+    for batch in (trees[:1], trees):
+        want = serial(batch)
+        for threads in (1, 2, 3, 8):
+            for _ in range(3):
+                got = team(batch, threads=threads)
+                for state in zoo.load(name).states:
+                    assert getattr(got.nodes, state).tobytes() == getattr(want.nodes, state).tobytes()
+
+
+@pytest.mark.parametrize("hidden", [7, 33])
+def test_odd_sizes(compiled: Build, hidden: int) -> None:
+    serial, trees = compiled("tree_lstm", hidden, 1)
+    team, _ = compiled("tree_lstm", hidden, 3)
+    for threads in (1, 2, 5):
+        assert team(trees, threads=threads).nodes.h.tobytes() == serial(trees).nodes.h.tobytes()

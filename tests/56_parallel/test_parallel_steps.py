@@ -1,0 +1,133 @@
+"""Parallel, Alone, PlaceBarriers, Persist: goldens of before and after, equality, races, and refusals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cortex.errors import InternalError, ScheduleError
+from cortex.ilir.ir import Barrier, For, Func, LoopKind
+from cortex.ilir.show import show
+from cortex.ilir.verify import verify
+from cortex.ir.node import rewrite
+from cortex.ir.step import Step, apply
+from cortex.schedule.barrier import PlaceBarriers
+from cortex.schedule.dense import Dense
+from cortex.schedule.fuse import Fuse
+from cortex.schedule.pack import Pack
+from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.persist import Persist
+from cortex.schedule.tile import Tile
+from cortex.schedule.vectorize import Vectorize
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "55_schedule"))
+import programs
+from races import races
+
+Golden = Callable[[str, str], None]
+Steps = tuple[Step[Func], ...]
+
+SIZES = {"num_nodes": 14, "num_groups": 3, "max_group": 9}
+INDEX = {"group_start": [12, 3, 0], "group_len": [1, 9, 3], "child": [3, 7, 11, *[12] * 9, 13, 0]}
+
+TILED: Steps = (
+    Fuse(("p_n", "b_n", "a_n"), 2), Pack("p_j", 8), Tile("p_n", "p_j", "p_n", 3, 2, 4, (2, 1, 1)), Dense(("t", "u")),
+)  # fmt: skip
+COLUMNS: Steps = (Parallel("p_j"), Parallel("b_j"), Parallel("a_j"), Parallel("l_j"))
+
+LEGAL: dict[str, tuple[Steps, Step[Func]]] = {
+    "columns": ((), Parallel("p_j")),
+    "grain": ((), Parallel("p_j", 4)),
+    "rows": ((), Parallel("b_n")),
+    "column_blocks": (TILED, Parallel("p_j_o")),
+    "row_tiles": (TILED, Parallel("p_n_o")),
+    "alone": ((Parallel("p_j"), Parallel("a_j")), Alone()),
+    "barriers_columns": (COLUMNS, PlaceBarriers()),
+    "barriers_rows": ((Parallel("p_n"), Parallel("b_n"), Parallel("a_j"), Alone()), PlaceBarriers()),
+    "barriers_tiled": ((*TILED, Parallel("p_j_o"), Alone()), PlaceBarriers()),
+    "persist": ((*TILED, Parallel("p_j_o"), Alone(), PlaceBarriers()), Persist("p_j_packed")),
+}
+
+REFUSED: dict[str, tuple[Steps, Step[Func]]] = {
+    "reduction": ((), Parallel("p_k")),
+    "groups": ((), Parallel("g")),
+    "unknown_loop": ((), Parallel("x")),
+    "nested": ((Parallel("p_j"),), Parallel("p_n")),
+    "inside": ((Parallel("p_n"),), Parallel("p_j")),
+    "grain": ((), Parallel("p_j", 3)),
+    "vectorized": ((Vectorize("b_j", 4),), Parallel("b_j_l")),
+    "written_by_all": ((Parallel("p_j"),), PlaceBarriers()),
+    "persist_state": ((), Persist("h")),
+    "persist_everybody": (TILED, Persist("p_j_packed")),
+    "persist_rows": ((*TILED, Parallel("p_n_o")), Persist("p_j_packed")),
+}
+
+
+def prepared(steps: Steps) -> Func:
+    return apply(programs.cell(20, 6), steps)
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_legal_step(name: str, golden: Golden) -> None:
+    before, step = LEGAL[name]
+    f = prepared(before)
+    g = step.apply(f)
+    golden(f"parallel/{name}", f"{step!r}\n\n-- before --\n{show(f)}\n-- after --\n{show(g)}")
+    np.testing.assert_array_equal(programs.states(g)["h"], programs.states(prepared(()))["h"])
+    if isinstance(step, PlaceBarriers | Persist):
+        verify(g)
+        assert all(races(g, SIZES, INDEX, threads) == [] for threads in (2, 3, 7))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_step(name: str, golden: Golden) -> None:
+    before, step = REFUSED[name]
+    f = prepared(before)
+    kept = repr(f)
+    with pytest.raises(ScheduleError) as refusal:
+        step.apply(f)
+    assert repr(f) == kept
+    golden(f"parallel/refused_{name}", str(refusal.value) + "\n")
+
+
+def test_steps_print_as_python() -> None:
+    for before, step in [*LEGAL.values(), *REFUSED.values()]:
+        for each in (*before, step):
+            assert eval(repr(each)) == each
+
+
+def test_placing_barriers_twice_changes_nothing() -> None:
+    f = prepared((*COLUMNS, PlaceBarriers()))
+    assert PlaceBarriers().apply(f) == f
+
+
+def test_the_default_is_shared_out_without_races() -> None:
+    f = prepared(TILED)
+    steps = parallel_schedule(f, 2, least_work=0)
+    assert Parallel("p_j_o") in steps
+    assert PlaceBarriers() in steps
+    assert all(races(apply(f, steps), SIZES, INDEX, threads) == [] for threads in (2, 3))
+    assert parallel_schedule(f, 1, least_work=0) == ()
+    assert parallel_schedule(f, 2) == ()  # too little to do
+
+
+def test_verify_knows_threads() -> None:
+    f = prepared((Parallel("p_j"),))
+    with pytest.raises(InternalError, match="every thread writes state buffer 'h'"):
+        verify(f)
+    nested = rewrite(f, lambda n: For(n.var, n.lo, n.hi, n.body, LoopKind.PARALLEL) if _is(n, "p_n") else n)
+    with pytest.raises(InternalError, match="parallel loop 'p_j' is inside parallel loop 'p_n'"):
+        verify(Alone().apply(nested))
+    waiting = rewrite(f, lambda n: For(n.var, n.lo, n.hi, (*n.body, Barrier()), n.kind) if _is(n, "p_j") else n)
+    with pytest.raises(InternalError, match="barrier inside parallel loop 'p_j'"):
+        verify(Alone().apply(waiting))
+
+
+def _is(n: object, loop: str) -> bool:
+    return isinstance(n, For) and n.var == loop
