@@ -204,9 +204,10 @@ void Request::read_forest(nb::handle source) {
 
 void Request::copy_relations() {
   const auto count = nb::cast<std::int64_t>(forest_.attr("num_nodes"));
-  if (count < 0 || count > spec_.max_nodes)
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (count < 0 || count > most)
     structure_error("the forest has " + std::to_string(count) + " nodes, more than the limit of one request (" +
-                    std::to_string(spec_.max_nodes) + ")");
+                    std::to_string(most) + ")");
   const auto n = static_cast<std::size_t>(count);
   Relations relations;
   for (const Accessor& slot : spec_.slots)

@@ -6,6 +6,26 @@
 
 namespace cortex {
 
+namespace {
+
+// A value as a guard can hold it: exactly a str, int, float, bool or None; invalid where it is something else.
+// A subclass may compare and hash as it likes, so that only the plain value means the same as it does in a guard.
+nb::object plain(PyObject* value) {
+  if (PyUnicode_CheckExact(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyBool_Check(value) ||
+      value == Py_None)
+    return nb::borrow(value);
+  if (PyUnicode_Check(value)) return own(PyUnicode_FromObject(value));
+  if (PyFloat_Check(value)) return own(PyFloat_FromDouble(PyFloat_AS_DOUBLE(value)));
+  if (PyLong_Check(value)) return own(_PyLong_Copy(reinterpret_cast<PyLongObject*>(value)));
+  if (PyArray_CheckScalar(value) && !PyArray_Check(value)) {
+    const nb::object item = nb::borrow(value).attr("item")();
+    return PyArray_CheckScalar(item.ptr()) ? nb::object() : plain(item.ptr());
+  }
+  return {};
+}
+
+}  // namespace
+
 void Request::classify() {
   const std::size_t n = graph_.num_nodes();
   kept_.assign(n * static_cast<std::size_t>(spec_.num_columns), nullptr);
@@ -56,18 +76,20 @@ Branch Request::answer(const Test& test, std::int32_t node) {
     case Test::Op::kEquals: {
       // A child equals None or nothing that a guard can hold.
       if (!is_attribute) return choose(none && test.value.is_none());
-      const int equal = PyObject_RichCompareBool(kept(node, test.number), test.value.ptr(), Py_EQ);
+      // A value that no guard can hold fits no kind; tracing the node tells the user so.
+      const nb::object found = plain(kept(node, test.number));
+      if (!found.is_valid()) return kUnknown;
+      const int equal = PyObject_RichCompareBool(found.ptr(), test.value.ptr(), Py_EQ);
       if (equal < 0) throw nb::python_error();
       return choose(equal != 0);
     }
     case Test::Op::kValue: {
       if (!is_attribute) return kUnknown;
-      PyObject* branch = PyDict_GetItemWithError(test.branches.ptr(), kept(node, test.number));
-      if (!branch && PyErr_Occurred()) {
-        // A value that cannot be a key is none that a guard holds; tracing the node tells the user so.
-        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
-        PyErr_Clear();
-      }
+      const nb::object found = plain(kept(node, test.number));
+      if (!found.is_valid()) return kUnknown;
+      const nb::tuple key = nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(found.ptr()))), found);
+      PyObject* branch = PyDict_GetItemWithError(test.branches.ptr(), key.ptr());
+      if (!branch && PyErr_Occurred()) throw nb::python_error();
       return branch ? static_cast<Branch>(PyLong_AsLong(branch)) : kUnknown;
     }
   }

@@ -1,5 +1,7 @@
 #include "errors.hpp"
 
+#include <cstring>
+
 namespace cortex {
 
 namespace {
@@ -45,7 +47,7 @@ std::string brief_repr(PyObject* value) {
   PyObject* text = PyObject_Repr(value);
   const char* bytes = text ? PyUnicode_AsUTF8(text) : nullptr;
   std::string result;
-  if (bytes && PyUnicode_GetLength(text) <= kMaxRepr) {
+  if (bytes && PyUnicode_GetLength(text) <= kMaxRepr && !std::strstr(bytes, " at 0x")) {
     result = bytes;
   } else {
     PyErr_Clear();
@@ -53,6 +55,11 @@ std::string brief_repr(PyObject* value) {
   }
   Py_XDECREF(text);
   return result;
+}
+
+std::string value_and_type(PyObject* value) {
+  const std::string shown = brief_repr(value), type = type_name(value);
+  return shown == "a " + type ? shown : shown + " (" + type + ")";
 }
 
 void define_errors(nb::module_& module) {

@@ -17,8 +17,11 @@ namespace cortex {
 // The name of an object's class as the user wrote it.
 std::string type_name(PyObject* object);
 
-// repr() of a value, shortened; a repr that fails gives the type's name.
+// repr() of a value; "a Name" for one that is long, says only where it is in memory, or fails.
 std::string brief_repr(PyObject* value);
+
+// The same with its type: "3.0 (float)", or "a Name".
+std::string value_and_type(PyObject* value);
 
 // Create the exception classes; called once, on import.
 void define_errors(nb::module_& module);

@@ -20,7 +20,9 @@ std::string text_of_shape(const npy_intp* shape, std::size_t rank) {
 }
 
 std::string accepted_int(const IntField& field) {
-  return field.limited ? "an integer from 0 to " + std::to_string(field.limit - 1) : "an integer";
+  if (!field.limited) return "an integer";
+  if (field.limit == 0) return "an integer, and no integer will do because the table it indexes has no rows";
+  return "an integer from 0 to " + std::to_string(field.limit - 1);
 }
 
 std::string accepted_float(const FloatField& field) {
@@ -36,6 +38,19 @@ bool has_shape(PyArrayObject* array, const FloatField& field, int first_axis) {
 
 bool is_plain_float32(PyArrayObject* array) {
   return PyArray_TYPE(array) == NPY_FLOAT32 && PyArray_ISCARRAY_RO(array);
+}
+
+// Any array of real numbers in single precision. NumPy would warn where a number is too large for that; here it
+// becomes infinite as it does in arithmetic.
+nb::object as_float32(PyArrayObject* array) {
+  const nb::object wide =
+      own(PyArray_FromArray(array, PyArray_DescrFromType(NPY_FLOAT64), NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));
+  auto* from = reinterpret_cast<PyArrayObject*>(wide.ptr());
+  nb::object narrow = own(PyArray_SimpleNew(PyArray_NDIM(from), PyArray_DIMS(from), NPY_FLOAT32));
+  const auto* source = static_cast<const double*>(PyArray_DATA(from));
+  auto* target = static_cast<float*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(narrow.ptr())));
+  std::transform(source, source + PyArray_SIZE(from), target, [](double x) { return static_cast<float>(x); });
+  return narrow;
 }
 
 }  // namespace
@@ -143,16 +158,16 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
   nb::object index;
   if (!PyLong_Check(value)) {
     if (!PyIndex_Check(value)) {
-      structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
-                      type_name(value) + "); it must be " + accepted_int(field));
+      structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
+                      "; it must be " + accepted_int(field));
     }
     PyObject* number = PyNumber_Index(value);
     if (!number) {
       // An array has __index__ but only a whole number has a meaning for it.
       if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
       PyErr_Clear();
-      structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
-                      type_name(value) + "); it must be " + accepted_int(field));
+      structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
+                      "; it must be " + accepted_int(field));
     }
     index = nb::steal(number);
     value = number;
@@ -183,17 +198,17 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
   nb::object converted;
   if (!PyArray_CheckExact(value) || !is_plain_float32(reinterpret_cast<PyArrayObject*>(value))) {
     PyObject* any = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
-    if (!any && !PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
+    if (!any && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+      throw nb::python_error();
     PyErr_Clear();
     nb::object found = nb::steal(any);
     auto* array = reinterpret_cast<PyArrayObject*>(any);
     const int type = any ? PyArray_TYPE(array) : NPY_OBJECT;
     if (!PyTypeNum_ISINTEGER(type) && !PyTypeNum_ISFLOAT(type) && !PyTypeNum_ISBOOL(type)) {
-      structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) + " (" +
-                      type_name(value) + "); it must be " + accepted_float(field));
+      structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
+                      "; it must be " + accepted_float(field));
     }
-    converted = own(PyArray_FromArray(array, PyArray_DescrFromType(NPY_FLOAT32),
-                                      NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));
+    converted = as_float32(array);
     value = converted.ptr();
   }
   auto* array = reinterpret_cast<PyArrayObject*>(value);

@@ -110,6 +110,7 @@ class Request {
   void walk(nb::handle structures);
   void descend();
   bool discover(PyObject* node);
+  [[noreturn]] void refuse_plain(PyObject* node);
   void expand_slot(const Accessor& slot, PyObject* node);
   std::int32_t expand_list(const Accessor& list, PyObject* node);
   void add_edge(PyObject* child);

@@ -30,6 +30,13 @@ bool truth_of(nb::handle value) {
   return truth != 0;
 }
 
+// The key of an answer that is a value: Python takes 1, 1.0 and True for the same key, and a model need not.
+// Where a spec has to tell them apart it gives the pair itself.
+nb::object typed_answer(nb::handle answer) {
+  if (PyTuple_Check(answer.ptr())) return nb::borrow(answer);
+  return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(answer.ptr()))), answer);
+}
+
 // Turns the nested tuples of a spec into the flat tables of `Spec`.
 class Reader {
  public:
@@ -54,6 +61,9 @@ class Reader {
       if (a.accessor.is_parts()) {
         python_error(PyExc_TypeError, "the field '" + a.accessor.name() + "' cannot mean several attributes");
       }
+    for (const Accessor& a : spec_.slots) spec_.has_calls |= a.is_call();
+    for (const Accessor& a : spec_.lists) spec_.has_calls |= a.is_call();
+    for (const NodeAttribute& a : spec_.attributes) spec_.has_calls |= a.accessor.is_call();
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     spec_.max_nodes = source_.contains("max_nodes") ? std::min(most, int_of(source_["max_nodes"])) : most;
   }
@@ -155,7 +165,7 @@ class Reader {
       if (test.op == Test::Op::kLength) {
         test.lengths.emplace_back(int_of(answer), target);
       } else if (test.op == Test::Op::kValue) {
-        branches[answer] = target;
+        branches[typed_answer(answer)] = target;
       } else {
         (truth_of(answer) ? test.yes : test.no) = target;
       }

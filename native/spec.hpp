@@ -33,7 +33,7 @@ struct Test {
   nb::object value;                                     // kEquals
   Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kEquals
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
-  nb::object branches;                                  // kValue: dict from answer to Branch
+  nb::object branches;                                  // kValue: dict from (type, answer) to Branch
 };
 
 // An attribute that is no relation: a field, or something a test asks about.
@@ -100,6 +100,7 @@ struct Spec {
   bool shared = false;                   // some kinds share groups, so that a node's kind must be told
   bool dedup = false;                    // equal subtrees become one
   std::int64_t max_nodes;
+  bool has_calls = false;  // some attribute is a function of the node
 
   // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.
   int traverse(visitproc visit, void* arg) const;

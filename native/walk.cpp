@@ -16,6 +16,13 @@ bool is_ordered_collection(PyObject* value) {
   return Py_TYPE(value)->tp_iter != nullptr || PySequence_Check(value);
 }
 
+bool is_plain_value(PyObject* value) {
+  return PyLong_CheckExact(value) || PyBool_Check(value) || PyFloat_CheckExact(value) || PyComplex_CheckExact(value) ||
+         PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || PyList_CheckExact(value) ||
+         PyTuple_CheckExact(value) || PyDict_CheckExact(value) || PyAnySet_CheckExact(value) ||
+         PyArray_Check(value) || PyArray_IsScalar(value, Generic);
+}
+
 }  // namespace
 
 void Request::walk(nb::handle structures) {
@@ -71,13 +78,15 @@ void Request::descend() {
 bool Request::discover(PyObject* node) {
   if (objects_.size() >= static_cast<std::size_t>(spec_.max_nodes)) {
     structure_error("the structures have more than " + std::to_string(spec_.max_nodes) +
-                    " nodes, the limit of one request; do the children of a node differ each time they are read?");
+                    " nodes, the limit of one request; split it into smaller batches, give it as arrays (Forest), or, "
+                    "if it should be small, see whether reading its children makes new nodes without end");
   }
   if (objects_.size() % kSignalInterval == kSignalInterval - 1 && PyErr_CheckSignals() < 0) throw nb::python_error();
   objects_.push_back(node);
   const std::size_t first = edge_objects_.size();
   graph_.edge_start.push_back(static_cast<std::int64_t>(first));
   graph_.height.push_back(-1);
+  if (!(Py_TYPE(node)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !spec_.has_calls && is_plain_value(node)) refuse_plain(node);
 
   for (const Accessor& slot : spec_.slots) expand_slot(slot, node);
   bool has_child = false;
@@ -89,6 +98,18 @@ bool Request::discover(PyObject* node) {
   }
   if (!has_child) graph_.height.back() = 0;
   return has_child;
+}
+
+// A number, a text or a list is no node unless functions of the user's say what its attributes are.
+void Request::refuse_plain(PyObject* node) {
+  std::string names;
+  auto add = [&](const Accessor& a) { names += (names.empty() ? "'" : ", '") + a.name() + "'"; };
+  for (const Accessor& slot : spec_.slots) add(slot);
+  for (const Accessor& list : spec_.lists) add(list);
+  for (const NodeAttribute& a : spec_.attributes) add(a.accessor);
+  structure_error("the node at " + where(static_cast<std::int32_t>(objects_.size()) - 1) + " is " +
+                  value_and_type(node) + "; it must be an object with the attributes that the model reads" +
+                  (names.empty() ? "" : " (" + names + ")"));
 }
 
 void Request::expand_slot(const Accessor& slot, PyObject* node) {
@@ -138,6 +159,12 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
     if (!is_ordered_collection(found)) {
       structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
                       "' is " + brief_repr(found) + "; it must be None or a list, tuple or other sequence of nodes");
+    }
+    if (PyIter_Check(found) && Py_REFCNT(found) > 1) {
+      // Somebody else holds the iterator too, so it is stored and not made by this read.
+      structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() + "' is a " +
+                      type_name(found) + ", which can be read only once; it must be None or a list, tuple or other "
+                      "sequence of nodes");
     }
     nb::object iterator = own(PyObject_GetIter(found));
     while (PyObject* child = PyIter_Next(iterator.ptr())) add(child);

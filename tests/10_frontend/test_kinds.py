@@ -363,9 +363,9 @@ def test_optional_field_has_a_kind_of_its_own() -> None:
 def test_attributes_may_be_absent() -> None:
     @cortex.model
     def absent(node: Any, w: Any) -> Any:
-        if hasattr(node, "word"):
+        if getattr(node, "word", None) is not None:
             return w.emb[node.word]
-        return absent(node.only, w) * getattr(node, "scale", 2.0)
+        return absent(node.only, w) * (2.0 if getattr(node, "scale", None) is None else node.scale)
 
     given = weights(emb=(7, H))
     root = Node(only=Node(only=Node(word=1), scale=3.0))

@@ -98,7 +98,7 @@ def test_float_scalars(node: Any, linearizer: Any, value: Any) -> None:
         (["a", "b", "c"], r"is \['a', 'b', 'c'\] \(list\); it must be an array of numbers"),
         ([[1], [2, 3]], r"is \[\[1\], \[2, 3\]\] \(list\); it must be"),
         (np.zeros(3, complex), r"it must be an array of numbers of shape \(3,\)"),
-        (object(), r"\(object\); it must be an array of numbers"),
+        (object(), r"is a object; it must be an array of numbers"),
         (None, r"is missing or None, and the model reads it there; it must be an array of numbers of shape \(3,\)"),
     ],
 )

@@ -29,28 +29,40 @@ def _stage(_: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -
 @click.option("--weights", type=click.Path(path_type=Path), help="Weights of FILE.py:FUNCTION (.npz, .safetensors).")
 @click.option("--examples", metavar="NAME", help="List of structures in FILE.py, to find the kinds of nodes from.")
 @click.option("--hidden", type=click.IntRange(min=1), default=32, show_default=True, help="Hidden size, zoo models.")
+@click.option("--schedule", "schedule_file", type=click.Path(path_type=Path), help="Compile with the schedule in FILE.")
 @click.option("--stage", "wanted", multiple=True, metavar="NAME", callback=_stage, help="This stage only; repeatable.")
-def command(model: str, weights: Path | None, examples: str | None, hidden: int, wanted: tuple[str, ...]) -> None:
+def command(
+    model: str,
+    weights: Path | None,
+    examples: str | None,
+    hidden: int,
+    schedule_file: Path | None,
+    wanted: tuple[str, ...],
+) -> None:
     """Print MODEL at every stage on its way to machine code.
 
     MODEL is the name of a model of the zoo (tree_lstm, gru, ...) or FILE.py:FUNCTION. The stages are traced,
     simplified, recursion (RA), lowered, schedule, scheduled, passes (ILIR) and, only if asked for, llvm and assembly.
     """
     subject, its_weights, structures = subject_of(model, weights, examples, hidden)
-    for name, text in _texts(subject, its_weights, structures, wanted):
+    for name, text in _texts(subject, its_weights, structures, schedule_file, wanted):
         click.secho(f"== {name} ==", bold=True)
         click.echo(text.rstrip("\n") + "\n")
 
 
-def _texts(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _texts(
+    model: Any, weights: Any, examples: list[Any], schedule_file: Path | None, wanted: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
     """The wanted stages of a model as text."""
     from cortex.codegen.llvm.build import build
     from cortex.codegen.target import Target
     from cortex.compiler import Plan, stages
     from cortex.frontend.trace import Trace
+    from cortex.schedule.schedule import Schedule
 
     trace = Trace(model, weights)
     trace.see(examples)
+    schedule = None if schedule_file is None else Schedule.load(schedule_file)
     target = Target.host()
     *earlier, last = stages(trace.model(), Plan(target, schedule=schedule))
     texts = {stage.name: stage.text() for stage in (*earlier, last)}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import assert_never
 
 from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.spans import fail, user_span
+from cortex.frontend.spans import DISPATCHERS, fail, is_library, user_span
 from cortex.ra.ir import DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
 
-Site = tuple[int, int]
-"""A frame's identity and the offset of the instruction that runs in it."""
+Site = tuple[FrameType | None, int]
+"""A frame and the offset of the instruction that runs in it. Holding the frame keeps its identity from being reused."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,6 +73,8 @@ class Builder:
     """Where values per child are iterated, so that `zip` takes the children beside them the same way."""
     outside: set[str] = field(default_factory=set)
     """Per-edge lets made outside any comprehension over their relation: where such a value escapes."""
+    gathering: int = 0
+    """How many reductions are waiting for the next item of what they reduce."""
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
 
@@ -166,6 +170,18 @@ def builder() -> Builder:
     if current is None:
         raise fail("tensor functions of Cortex work only inside a @cortex.model function that is being compiled.")
     return current
+
+
+def asked_by_user() -> bool:
+    """Was the special method that calls this function invoked by the user's code, rather than by some library?"""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename in DISPATCHERS:
+        frame = frame.f_back
+    b = _current.get()
+    if frame is None or b is None:
+        return False
+    file = frame.f_code.co_filename
+    return file == b.knowledge.model.function.__code__.co_filename or not is_library(file)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 from cortex.frontend import movement, pointwise, reduction
 from cortex.frontend.builder import Builder, Site, Value, builder
+from cortex.frontend.counting import refuse_counting
 from cortex.frontend.pointwise import arithmetic, broadcast_to, fill, unary
 from cortex.frontend.spans import fail, user_frame
 from cortex.frontend.tensor import Operand, Tensor, value_of
@@ -32,7 +33,9 @@ def iterate(relation: str, each: Callable[[], T], items: Callable[[], list[T]]) 
     b = builder()
     match _purpose(frame):
         case "comprehension":
-            return _once(b, relation, _site(frame), each)
+            assert frame is not None
+            refuse_counting(frame, relation)
+            return _for_all(b, relation, _site(frame), each)
         case "call":
             return _with_edges(b, relation, _site(frame), each, items)
         case _:
@@ -52,7 +55,7 @@ def _purpose(frame: FrameType | None) -> Literal["comprehension", "call", "seque
 
 
 def _site(frame: FrameType | None) -> Site:
-    return (id(frame), -1 if frame is None else frame.f_lasti)
+    return (frame, -1 if frame is None else frame.f_lasti)
 
 
 def _once(b: Builder, relation: str, site: Site, each: Callable[[], T]) -> Iterator[T]:
@@ -68,6 +71,20 @@ def _once(b: Builder, relation: str, site: Site, each: Callable[[], T]) -> Itera
         yield each()
     finally:
         sites.remove(site)
+
+
+def _for_all(b: Builder, relation: str, site: Site, each: Callable[[], T]) -> Iterator[T]:
+    """As `_once`, for the user's comprehension: unless a reduction of Cortex runs it, its values must be per edge."""
+    reduced = b.gathering > 0
+    child = each()
+    yield from _once(b, relation, site, lambda: child)
+    if not reduced and not b.gathering and not getattr(child, "_cortex_used", True):
+        raise fail(
+            f"a comprehension over '{relation}' neither reads a field of the child nor calls the model on it. It runs "
+            "once for all children, so what it makes would count once, whatever their number. Put a generator itself "
+            f"into the reduction, cortex.sum(w.b for k in node.{relation}), or iterate node.{relation} where its "
+            "children are used."
+        )
 
 
 def _with_edges(
@@ -129,13 +146,26 @@ def gather(what: str, items: Iterable[Any]) -> list[Value]:
     b = builder()
     running = {r for r, sites in b.iterating.items() if sites}
     found: list[Value] = []
-    for item in items:
+    iterator = iter(items)
+    while (item := _next(b, iterator)) is not END:
         value = value_of(item)
         started = [r for r, sites in b.iterating.items() if sites and r not in running]
         if started and value.over is None:
             value = broadcast_to(value, value.shape, over=started[0])
         found.append(value)
     return found
+
+
+END = object()
+
+
+def _next(b: Builder, iterator: Iterator[Any]) -> Any:
+    """The next item; while the user's generator makes it, `b.gathering` says that a reduction waits for it."""
+    b.gathering += 1
+    try:
+        return next(iterator, END)
+    finally:
+        b.gathering -= 1
 
 
 def _is_finished(value: Value) -> bool:
@@ -156,11 +186,11 @@ def _all_at_once(x: Value) -> Iterator[None]:
     """Compute per edge of `x`, as a comprehension over its relation would."""
     assert x.over is not None
     sites = x.builder.iterating.setdefault(x.over, [])
-    sites.append((0, 0))
+    sites.append((None, 0))
     try:
         yield
     finally:
-        sites.remove((0, 0))
+        sites.remove((None, 0))
 
 
 def reduce_items(what: str, fn: Literal["add", "max", "min"], items: Iterable[Any]) -> Value:

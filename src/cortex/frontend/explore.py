@@ -49,6 +49,12 @@ class Exploration:
                 if self.knowledge.states is not None:
                     todo = self._with("waiting")
 
+    @property
+    def has_unknown_inner_kinds(self) -> bool:
+        """Is there a kind of nodes that are no leaves which could not be traced without a structure?"""
+        unknown = (*self._with("open"), *self._with("waiting"))
+        return any(isinstance(fact.test, IsLeaf) and not fact.answer for guard in unknown for fact in guard)
+
     def is_refuted(self, guard: Guard) -> bool:
         """Did every attempt to trace nodes that answer like this fail?"""
         outcomes = [o for reached, o in self.reached.items() if reached[: len(guard)] == guard]

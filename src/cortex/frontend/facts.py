@@ -131,17 +131,27 @@ class Exploring:
 class Seen:
     """Answers read off a real node."""
 
-    def __init__(self, node: object, knowledge: Knowledge) -> None:
+    def __init__(self, node: object, knowledge: Knowledge, *, assume_inner: bool = False) -> None:
         self.node = node
         self.knowledge = knowledge
+        self.assume_inner = assume_inner
+        self.accessor_error: Exception | None = None
+        """What reading an attribute of the user's objects raised."""
 
     def answer(self, test: Test) -> Answer:
         """The node's own answer."""
+        try:
+            return self._answer(test)
+        except Exception as error:
+            self.accessor_error = error
+            raise
+
+    def _answer(self, test: Test) -> Answer:
         k = self.knowledge
         owner = self._resolve(test.path)
         match test:
             case IsLeaf():
-                return bool(k.slots or k.lists) and not k.children(owner)
+                return not self.assume_inner and not k.children(owner)
             case IsNone(name):
                 return k.accessors.read(owner, name, None) is None
             case Length(name):
@@ -159,6 +169,9 @@ class Seen:
             return self.knowledge.accessors.read(self._resolve(path), name, ABSENT)
         except NeedsExample:
             return ABSENT
+        except Exception as error:
+            self.accessor_error = error
+            raise
 
     def is_missing(self, name: str, path: Path) -> object | None:
         """The object, if it has no such attribute."""

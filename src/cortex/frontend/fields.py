@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,10 @@ from cortex.errors import ModelError, StructureError
 
 Source = str | tuple[str, ...] | Callable[[Any], Any]
 """An attribute of the node's object, several child attributes (those that are not None), or a function of it."""
+
+
+ONLY_HERE = 2
+"""The references to an object that a local variable holds, as `sys.getrefcount` counts them."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +91,16 @@ class Accessors:
         value = self.read(node, name, None)
         if value is None:
             return []
+        problem = ""
         if not isinstance(value, Iterable):
+            problem = "cannot be iterated"
+        elif isinstance(value, str | bytes | Mapping | Set):
+            problem = "does not hold nodes in order"
+        elif isinstance(value, Iterator) and sys.getrefcount(value) > ONLY_HERE:
+            problem = "can be read only once"
+        if problem:
             raise StructureError(
                 f"the model reads '{name}' of a {type(node).__name__} as a list of children, but it is a "
-                f"{type(value).__name__}, which cannot be iterated."
+                f"{type(value).__name__}, which {problem}; it must be None or a list, tuple or other sequence of nodes"
             )
         return [child for child in value if child is not None]

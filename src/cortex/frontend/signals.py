@@ -27,8 +27,8 @@ class Restart(Signal):
     """Something was learned that changes how earlier kinds have to be traced: trace them again."""
 
 
-class MissingAttribute(AttributeError):
-    """A real node has no such attribute. Also an AttributeError, so that `hasattr` and `getattr` work on nodes."""
+class MissingAttribute(Signal):
+    """A real node has no such attribute."""
 
     def __init__(self, message: str, owner: object, attribute: str) -> None:
         super().__init__(message)

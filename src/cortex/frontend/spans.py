@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
+import sysconfig
 from functools import lru_cache
 from types import CodeType, FrameType
 
@@ -12,6 +14,11 @@ from cortex.errors import ModelError
 from cortex.ir.source import Span
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(HERE)) + os.sep
+LIBRARIES = tuple({os.path.abspath(p) + os.sep for p in map(sysconfig.get_path, ("stdlib", "purelib", "platlib")) if p})
+DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
+"""Library code that asks for an object's class on behalf of its caller: `isinstance` with an abstract class,
+`functools.singledispatch`."""
 
 Position = tuple[int | None, int | None, int | None, int | None]
 
@@ -19,9 +26,18 @@ Position = tuple[int | None, int | None, int | None, int | None]
 def user_frame() -> FrameType | None:
     """The innermost frame that does not belong to the front end."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+    while frame is not None and _is_passed_over(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def _is_passed_over(file: str) -> bool:
+    return file.startswith(HERE) or file in DISPATCHERS
+
+
+def is_library(file: str) -> bool:
+    """Is this a file of Cortex, of Python or of an installed package?"""
+    return file.startswith((PACKAGE, *LIBRARIES, "<frozen "))
 
 
 def user_span() -> Span | None:
@@ -64,6 +80,12 @@ def span_at(code: CodeType, lasti: int) -> Span | None:
     text = _text(code, line)
     if column is None or end is None:
         return Span(_shown(code), line, len(text) - len(text.lstrip()), len(text.rstrip()), text)
+    return span_between(code, line, column, end_line, end)
+
+
+def span_between(code: CodeType, line: int, column: int, end_line: int | None, end: int | None) -> Span:
+    """The source between two positions of a code object's file, as `ast` counts them."""
+    text = _text(code, line)
     data = text.encode()  # columns count bytes of UTF-8
     start = len(data[:column].decode(errors="ignore"))
     stop = len(data[:end].decode(errors="ignore")) if end_line == line else len(text.rstrip())

@@ -13,9 +13,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cortex.frontend.builder import Value, builder
+from cortex.frontend.absence import has_default, refuse_absence_test
+from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
 from cortex.frontend.facts import ABSENT, Path, is_plain, plain
+from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
 from cortex.frontend.tensor import Operand, Tensor
@@ -38,14 +40,45 @@ class StandIn:
     def _cortex_explain(self) -> str:
         return "a node is used as a tensor here. Call the model on it, or read a field such as node.word."
 
+    def _cortex_class(self) -> type:
+        """What `isinstance(node, Join)` in a model asks for."""
+        raise fail(f"the class of a node is asked for, and {REMEDY}")
+
+    def _cortex_text(self) -> str:
+        raise fail("a node is made a text here. Read its fields: str(node.label).")
+
+    @property  # type: ignore[misc]  # object's can also be set
+    def __class__(self) -> type:
+        return self._cortex_class() if asked_by_user() else type(self)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_cortex")):
             raise AttributeError(name)  # Python and NumPy probe for protocols
         return read_attribute(self, name)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_cortex"):
+            raise fail(f"node.{name} is set here: a model may only read its nodes. Return what it computes as a state.")
+        object.__setattr__(self, name, value)
+
+    def __dir__(self) -> list[str]:
+        if asked_by_user():
+            raise fail("the attributes of a node are listed here. Test for one: node.left is None.")
+        return []
+
+    def __repr__(self) -> str:
+        return self._cortex_text() if asked_by_user() else f"<cortex {type(self).__name__.lower()}>"
+
+    def __str__(self) -> str:
+        return self._cortex_text() if asked_by_user() else repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._cortex_text(), spec) if asked_by_user() else repr(self)
+
 
 def read_attribute(owner: StandIn, name: str) -> Any:
     """`owner.NAME`: a real bool for `is_leaf`, a real None where the attribute is None, else an Attribute."""
+    refuse_absence_test(name)
     facts = builder().facts
     path = owner._cortex_path()
     in_list = any(isinstance(hop, Each) for hop in path)
@@ -55,7 +88,7 @@ def read_attribute(owner: StandIn, name: str) -> Any:
         return facts.ask(IsLeaf(path))
     if not in_list and facts.ask(IsNone(name, path)):
         missing = facts.oracle.is_missing(name, path)
-        if missing is not None:
+        if missing is not None and not has_default():
             raise MissingAttribute(f"a {type(missing).__name__} has no attribute '{name}'", missing, name)
         return None
     return Attribute(owner, name)
@@ -72,16 +105,23 @@ def _each_fact(question: str) -> Exception:
 class Place(StandIn):
     """The node being traced (empty path), or a child in a list relation."""
 
-    __slots__ = ("_cortex_hops",)
+    __slots__ = ("_cortex_hops", "_cortex_used")
 
     def __init__(self, path: Path) -> None:
         self._cortex_hops = path
+        self._cortex_used = False
 
     def _cortex_path(self) -> Path:
+        self._cortex_used = True
         return self._cortex_hops
 
-    def __repr__(self) -> str:
-        return f"<cortex node {self._cortex_hops}>"
+    def __eq__(self, other: object) -> bool:
+        if other is None:
+            return False
+        raise fail("nodes are compared with ==. Compare fields of them: node.label == 3.")
+
+    def __hash__(self) -> int:
+        raise fail("a node is used as the key of a dict or a member of a set. Use a field of it: node.label.")
 
     def __iter__(self) -> Iterator[Any]:
         raise fail("a node cannot be iterated; iterate the list of its children: for k in node.children.")
@@ -93,14 +133,21 @@ class Place(StandIn):
 class Attribute(Operand, StandIn):
     """`owner.name`, which is not None."""
 
-    __slots__ = ("_cortex_name", "_cortex_owner")
+    __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
 
     def __init__(self, owner: StandIn, name: str) -> None:
         self._cortex_owner = owner
         self._cortex_name = name
+        self._cortex_answer: Any = ABSENT  # its value once the model has looked at it, for messages
 
-    def __repr__(self) -> str:
-        return f"<cortex attribute {self._cortex_name}>"
+    def _cortex_class(self) -> type:
+        sample = self._cortex_sample()
+        if sample is ABSENT:
+            raise NeedsExample(f"the class of '{self._cortex_name}'")
+        return type(self._cortex_tag()) if is_plain(sample) else super()._cortex_class()
+
+    def _cortex_text(self) -> str:
+        return str(self._cortex_tag())
 
     def _cortex_sample(self) -> Any:
         return builder().facts.oracle.sample(self._cortex_name, self._cortex_owner._cortex_path())
@@ -157,20 +204,37 @@ class Attribute(Operand, StandIn):
         path = self._cortex_list()
         return [Place((*path, Item(self._cortex_name, i))) for i in range(self._cortex_length())]
 
-    def __iter__(self) -> Iterator[Place]:
+    def _cortex_is_text(self, use: str) -> bool:
+        """Is this a str, so that `use` asks for its characters and not for children?"""
+        sample = self._cortex_sample()
+        known = {*builder().knowledge.lists, "children"}
+        if sample is ABSENT and self._cortex_name not in known:
+            raise NeedsExample(f"what {use} of '{self._cortex_name}' is")
+        return isinstance(sample, str)
+
+    def __contains__(self, item: object) -> bool:
+        if self._cortex_is_text("`in`"):
+            return item in self._cortex_tag()
+        raise fail(f"`in` node.{self._cortex_name}: nodes cannot be compared. Compare fields of them: node.label == 3.")
+
+    def __iter__(self) -> Iterator[Any]:
+        if isinstance(self._cortex_sample(), str):
+            return iter(self._cortex_tag())
         path = self._cortex_list()
         if path:
             return iter(self._cortex_items())
         return iterate(self._cortex_name, lambda: Place((Each(self._cortex_name),)), self._cortex_items)
 
     def __len__(self) -> int:
-        return self._cortex_length()
+        return len(self._cortex_tag()) if self._cortex_is_text("the length") else self._cortex_length()
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(self._cortex_sample(), np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
             return Tensor(self._cortex_value())[key]
         if not isinstance(key, int | slice):
             raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
+        if self._cortex_is_text("an item"):
+            return self._cortex_tag()[key]
         items = self._cortex_items()
         if isinstance(key, int) and not -len(items) <= key < len(items):
             raise IndexError(f"node.{self._cortex_name}[{key}]: this node has {len(items)} children there")
@@ -183,7 +247,8 @@ class Attribute(Operand, StandIn):
         if any(isinstance(hop, Each) for hop in path):
             raise _each_fact(self._cortex_name)
         builder().knowledge.tags.setdefault(self._cortex_name)
-        return builder().facts.ask(ValueOf(self._cortex_name, path))
+        self._cortex_answer = builder().facts.ask(ValueOf(self._cortex_name, path))
+        return self._cortex_answer
 
     def __eq__(self, other: object) -> Any:
         match other:
@@ -235,11 +300,14 @@ class Attribute(Operand, StandIn):
     def __float__(self) -> float:
         return float(self._cortex_tag())
 
-    def __str__(self) -> str:
-        return str(self._cortex_tag())
+    def __repr__(self) -> str:
+        if asked_by_user():
+            return repr(self._cortex_tag())
+        value = "" if self._cortex_answer is ABSENT else f" = {self._cortex_answer!r}"
+        return f"node.{self._cortex_name}{value}"
 
     def __format__(self, spec: str) -> str:
-        return format(self._cortex_tag(), spec)
+        return format(self._cortex_tag(), spec) if asked_by_user() else repr(self)
 
     def __index__(self) -> int:
         return int(self._cortex_tag())
@@ -260,6 +328,21 @@ class Attribute(Operand, StandIn):
             f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
             f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
         )
+
+    def __mod__(self, other: Any) -> Any:
+        return self._cortex_tag() % other
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._cortex_tag() // other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other % self._cortex_tag()
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return other // self._cortex_tag()
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._cortex_tag(), digits)
 
     def __lt__(self, other: Any) -> Any:
         return Tensor(self._cortex_value()) < other if isinstance(other, Tensor) else self._cortex_tag() < other

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from cortex.errors import ModelError, StructureError, excerpt
+from cortex.errors import CortexError, ModelError, StructureError, excerpt
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree
 from cortex.frontend.explore import Exploration
@@ -19,6 +20,7 @@ from cortex.frontend.fields import Accessors, Declared
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel
+from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.spans import span_of_error
@@ -40,6 +42,7 @@ class Trace:
     ) -> None:
         if not isinstance(model, RecursiveModel):
             raise ModelError(f"a {type(model).__name__} is not a model; decorate the function with @cortex.model.")
+        refuse_type_of_node(model.function.__code__, model.node_parameter)
         self.weights = Weights.of(weights)
         self.accessors = Accessors(fields, children)
         self._model = model
@@ -62,6 +65,15 @@ class Trace:
     def known_kinds(self) -> int:
         """How many kinds have been traced."""
         return len(self._tree.order)
+
+    @property
+    def is_partial(self) -> bool:
+        """Does the model treat inner nodes in a way that only a structure can tell, and is no relation known yet?
+
+        Then nothing leads to children, and every node would be taken for a leaf.
+        """
+        k, exploration = self._knowledge, self._exploration
+        return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
 
     def see(self, roots: Iterable[Any]) -> bool:
         """Trace the kinds of all nodes of the structures with these roots; True if any of them was new."""
@@ -109,6 +121,11 @@ class Trace:
         assert exploration is not None
         relations = (len(k.slots), len(k.lists))
         kinds = len(self._tree.order)
+        if self.is_partial:
+            for root in roots:
+                self._look_below(root)
+            if relations != (len(k.slots), len(k.lists)):
+                return False
         waiting: list[tuple[Any, str]] = []
         for node in postorder(roots, k.children):
             seen = Seen(node, k)
@@ -125,14 +142,31 @@ class Trace:
             except MissingAttribute as error:
                 if relations == (len(k.slots), len(k.lists)):
                     raise _missing(error) from None
-            except Exception:
+            except CortexError:
                 if relations == (len(k.slots), len(k.lists)):
                     raise
+            except Exception as error:
+                if relations == (len(k.slots), len(k.lists)):
+                    if error is seen.accessor_error:
+                        raise  # of the user's objects, not of the model
+                    raise self._raised(error, node) from error
             if relations != (len(k.slots), len(k.lists)):
                 return False  # who is a leaf, and which nodes there are, was not known before
         if waiting and kinds == len(self._tree.order):
             self._resolve(waiting)
         return not waiting
+
+    def _look_below(self, root: Any) -> None:
+        """Take a root for an inner node to learn what leads to its children; that it may fail says nothing."""
+        with suppress(Exception, MissingAttribute, NeedsExample, NeedsStates):
+            trace_form(self._knowledge, Facts(Seen(root, self._knowledge, assume_inner=True)))
+
+    def _raised(self, error: Exception, node: object) -> ModelError:
+        """The model itself raised an exception."""
+        return ModelError(
+            f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.",
+            span_of_error(error) or self._knowledge.definition,
+        )
 
     def _resolve(self, waiting: list[tuple[Any, str]]) -> None:
         """No kind can be traced first: suppose the states."""
@@ -145,6 +179,8 @@ class Trace:
                     return
             except NeedsExample as signal:
                 question = str(signal)
+            except MissingAttribute as error:
+                raise _missing(error) from None
             asked = asked or question
         raise ModelError(
             f"model '{self._model.name}' cannot be traced for these structures: it needs to know {asked}. "

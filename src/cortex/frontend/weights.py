@@ -81,7 +81,11 @@ def to_float32(value: Any, name: str) -> Array:
         raise ModelError(f"weight '{name}' has element type {array.dtype}; only real numbers can be weights.")
     if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > EXACT:
         raise ModelError(f"weight '{name}' holds integers beyond 2**24, which float32 cannot represent exactly.")
-    return np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)
+    with np.errstate(over="ignore"):
+        narrow = np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)
+    if not np.isfinite(narrow).all() and (lost := np.isinf(narrow) & np.isfinite(array)).any():
+        raise ModelError(f"weight '{name}' holds {array[lost][0]}, which is too large for float32 (up to 3.4e38).")
+    return narrow
 
 
 def _load(path: str | os.PathLike[str]) -> dict[str, Any]:

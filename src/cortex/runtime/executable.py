@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_THREADS = 64  # the size of a team
+FEW_ATTEMPTS = 2
+MAX_ATTEMPTS = 8
+"""How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,12 @@ class Executable:
         self._lock = Lock()
         self._loaded: _Loaded | None = None
         self.compilations = 0
-        if trace.known_kinds:
+        if trace.known_kinds and not trace.is_partial:
             self._compile()
 
     def __call__(self, structures: Any, *, threads: int | None = None) -> Output:
         """States of the model at the root of each structure, computed by `threads` threads."""
-        batch = structures if _is_batch(structures) else [structures]
+        batch = _batch(structures)
         single = batch is not structures
         team = self._threads if threads is None else checked_threads(threads)
         if team > 1 and self._built_for == 1:
@@ -106,7 +109,7 @@ class Executable:
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request."""
-        batch = structures if _is_batch(structures) else [structures]
+        batch = _batch(structures)
         return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
@@ -124,24 +127,35 @@ class Executable:
         return self._loaded
 
     def _with_kinds(self, batch: Any, call: Callable[[_Loaded], T]) -> T:
-        """`call`, after compiling whatever kinds of node the request has and the program has not."""
-        loaded = self._loaded or self._learn(_roots(batch), None, "the request")
-        while True:
+        """`call`, after compiling whatever kinds of node the request has and the program has not.
+
+        A node of a new kind is looked at with those below it; if that does not settle it, all nodes are.
+        """
+        loaded = self._loaded
+        if loaded is None or self._trace.is_partial:
+            loaded = self._learn(_roots(batch), loaded)
+        for attempt in range(MAX_ATTEMPTS):
             try:
                 return call(loaded)
             except _native.UnknownKind as unknown:
                 node, where = unknown.node, unknown.where
-            loaded = self._learn([node], loaded, f"the node at {where}")
+            try:
+                learned = self._learn([node] if attempt < FEW_ATTEMPTS else _roots(batch), loaded)
+            except StructureError as error:
+                raise StructureError(f"at {where} or below it, {error}") from None
+            if learned is loaded:
+                break
+            loaded = learned
+        raise StructureError(
+            f"the node at {where} answers the model's questions differently each time it is asked. Fields that the "
+            "model's control flow reads must be equal to themselves (NaN is not) and must not change."
+        )
 
-    def _learn(self, nodes: list[Any], seen: _Loaded | None, where: str) -> _Loaded:
-        """Trace the kinds of `nodes` and compile again, unless another thread just did."""
+    def _learn(self, nodes: list[Any], known: _Loaded | None) -> _Loaded:
+        """Trace the kinds of `nodes` and compile again if any is new, unless another thread just did."""
         with self._lock:
-            if self._loaded is seen or self._loaded is None:
-                if not self._trace.see(nodes) and self._loaded is not None:
-                    raise StructureError(
-                        f"{where} answers the model's questions differently each time it is asked. Fields that the "
-                        "model's control flow reads must be equal to themselves (NaN is not) and must not change."
-                    )
+            is_new = self._loaded is known and self._trace.see(nodes)
+            if is_new or self._loaded is None:
                 self._compile()
             assert self._loaded is not None
             return self._loaded
@@ -249,6 +263,13 @@ def _roots(batch: Any) -> list[Any]:
     return list(batch.root_nodes()) if isinstance(batch, Forest) else list(batch)
 
 
-def _is_batch(structures: Any) -> bool:
+def _batch(structures: Any) -> Any:
     """Lists and tuples themselves are batches; subclasses of them (as some tree classes are) are structures."""
-    return type(structures) in (list, tuple) or isinstance(structures, Forest)
+    if type(structures) in (list, tuple) or isinstance(structures, Forest):
+        return structures
+    if isinstance(structures, Iterator):
+        raise StructureError(
+            f"the model is called with a {type(structures).__name__}, which can be read only once; it takes a "
+            "structure, a list of structures or a Forest"
+        )
+    return [structures]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cortex import _native
 from cortex.errors import StructureError
+from cortex.frontend.postorder import MAX_OBJECTS
 
 Ints = npt.NDArray[np.int32]
 Column = npt.NDArray[np.int64] | npt.NDArray[np.float32] | tuple[Any, ...]
@@ -108,7 +109,7 @@ class Forest:
         Whatever is not a tuple or list is a leaf, and the value of its field. Nodes are numbered in preorder; every
         occurrence is a node of its own, even if two are the same object.
         """
-        pointer, index, items = _native.flatten_nested(data, MAX_NODES)
+        pointer, index, items = _native.flatten_nested(data, MAX_OBJECTS)
         return cls._checked(len(items), {}, {relation: (pointer, index)}, {field: tuple(items)}, np.zeros(1, np.int64))
 
     @classmethod
@@ -182,7 +183,10 @@ class ForestNode:
 
 def _ints(values: npt.ArrayLike, what: str) -> npt.NDArray[np.int64]:
     """A one-dimensional array of integers, copied."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise StructureError(f"{what} is no array ({error}); it must be a one-dimensional array of integers") from None
     if array.ndim != 1:
         raise StructureError(f"{what} has {array.ndim} dimensions; it must be a one-dimensional array of integers")
     if array.size and array.dtype.kind not in "iu":
@@ -228,7 +232,8 @@ def _column(name: str, given: object, n: int) -> Column:
     if array.dtype.kind in "iub" and array.ndim == 1 and array.dtype != np.uint64:
         return _read_only(array.astype(np.int64))
     if array.dtype.kind in "iubf":
-        return _read_only(np.array(array, dtype=np.float32, order="C"))
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, as in arithmetic
+            return _read_only(np.array(array, dtype=np.float32, order="C"))
     return tuple(array.tolist())
 
 

@@ -20,6 +20,7 @@ from typing import Any, assert_never
 from cortex import _native
 from cortex.errors import InternalError
 from cortex.frontend.fields import Accessors
+from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.lower.linear_form import LinearForm
 from cortex.ra.ir import (
     Each,
@@ -67,8 +68,8 @@ def linearizer_spec(
 ) -> dict[str, Any]:
     """What `_native.Linearizer` needs to know about a model.
 
-    Rows of float fields are padded to a multiple of `align` elements. A request of more than `max_nodes` nodes is
-    refused; by default, one that does not fit the int32 ids of the linear form.
+    Rows of float fields are padded to a multiple of `align` elements. A request of more than `max_nodes` objects is
+    refused (by default `MAX_OBJECTS`); a `Forest`, which is in memory already, has only to fit the int32 ids.
     """
     given = accessors or Accessors()
     names = {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
@@ -87,8 +88,7 @@ def linearizer_spec(
         "needs": [_unique(_path(p) for p in _state_paths(kind) if not _is_sure(p, kind.guard)) for kind in m.kinds],
     }
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
-    if max_nodes is not None:
-        spec["max_nodes"] = max_nodes
+    spec["max_nodes"] = MAX_OBJECTS if max_nodes is None else max_nodes
     return spec
 
 
@@ -111,13 +111,19 @@ def decision_tree(m: Model) -> tuple[Any, ...] | None:
                 branches[answer] = ("test", test, {})
             elif branches[answer][:2] != ("test", test):
                 raise InternalError(f"{m.name}: the guard of kind {kind.name} does not fit the decision tree")
-            branches, answer = branches[answer][2], fact.answer
+            branches, answer = branches[answer][2], _key(fact)
             branches.setdefault(answer)
         if branches[answer] is not None:
             raise InternalError(f"{m.name}: the guard of kind {kind.name} does not tell it from another kind")
         branches[answer] = ("kind", number)
     tree: tuple[Any, ...] | None = whole[""]
     return tree
+
+
+def _key(fact: Fact) -> Any:
+    """The answer as a key: to Python's dictionaries True and 1.0 are 1, to a model that prints them they are not."""
+    like_int = isinstance(fact.test, Value) and isinstance(fact.answer, bool | float)
+    return (type(fact.answer), fact.answer) if like_int else fact.answer
 
 
 def _test(test: Test) -> tuple[Any, ...]:

@@ -1,0 +1,61 @@
+"""Ways to ask whether a node has an attribute at all.
+
+To a compiled model an attribute that is absent is None: a leaf need not have `left`. What tells the two apart in
+Python would give another answer when compiled, so it is refused; `getattr(node, "left", None)` means what it says.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from types import FrameType
+
+from cortex.frontend.spans import fail, user_frame, user_span
+
+
+def refuse_absence_test(name: str) -> None:
+    """Refuse `hasattr(node, NAME)`, `getattr(node, NAME, 0)` and `try: node.NAME` with `except AttributeError`."""
+    call = _call()
+    remedy = f"An absent attribute counts as None here; write `node.{name} is None`."
+    if call is not None and _is(call, "hasattr"):
+        raise fail(f"hasattr() of a node: whether '{name}' is absent or None makes no difference. {remedy}")
+    if call is not None and _is(call, "getattr") and len(call.args) == 3 and not _is_none(call.args[2]):
+        raise fail(f"getattr() of a node with a default that is not None. {remedy}")
+    frame = user_frame()
+    if frame is not None and "AttributeError" in frame.f_code.co_names and _is_guarded(frame):
+        raise fail(f"node.{name} inside a `try` that handles AttributeError, which is never raised. {remedy}")
+
+
+def has_default() -> bool:
+    """Is the attribute being read by `getattr(node, NAME, None)`?"""
+    call = _call()
+    return call is not None and _is(call, "getattr") and len(call.args) == 3
+
+
+def _call() -> ast.Call | None:
+    """The call that is being evaluated, where it is one that reads attributes by name."""
+    frame = user_frame()
+    if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
+        return None
+    span = user_span()
+    try:
+        expression = None if span is None else ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    return expression if isinstance(expression, ast.Call) else None
+
+
+def _is(call: ast.Call, name: str) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == name
+
+
+def _is_none(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Constant) and expression.value is None
+
+
+def _is_guarded(frame: FrameType) -> bool:
+    """Does some exception handler cover the running instruction?"""
+    return any(
+        entry.start <= frame.f_lasti < entry.end and dis.opname[frame.f_code.co_code[entry.target]] == "PUSH_EXC_INFO"
+        for entry in dis.Bytecode(frame.f_code).exception_entries  # type: ignore[attr-defined]  # not in typeshed
+    )
