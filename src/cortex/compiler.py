@@ -26,6 +26,7 @@ from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
 from cortex.schedule.default import Registers, default_schedule
+from cortex.schedule.parallel import Parallel
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.schedule import Schedule
 
@@ -84,7 +85,7 @@ class Plan:
         if self.schedule is not None:
             return self.schedule.on_loops
         steps = default_schedule(f, Registers(self.target.registers, self.target.lanes))
-        return (*steps, *parallel_schedule(apply(f, steps), self.threads))
+        return steps if self.threads == 1 else (*steps, *parallel_schedule(apply(f, steps), self.threads))
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:
@@ -127,7 +128,7 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     loops = plan.on_loops(f)
     for each in loops:
         f = each.apply(f)
-        if check:
+        if check and not isinstance(each, Parallel):  # nests that are not shared out yet are every thread's till Alone()
             ilir_verify.verify(f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f)

@@ -11,7 +11,7 @@ import pytest
 
 import cortex
 from cortex import compiler, zoo
-from cortex.schedule.parallel_default import share_out
+from cortex.schedule.parallel_default import parallel_schedule
 
 VOCAB = 50
 
@@ -19,7 +19,7 @@ VOCAB = 50
 @pytest.fixture
 def always_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share out even functions so small that it does not pay."""
-    monkeypatch.setattr(compiler, "share_out", partial(share_out, least_work=0))
+    monkeypatch.setattr(compiler, "parallel_schedule", partial(parallel_schedule, least_work=0))
     monkeypatch.setenv("CORTEX_VERIFY", "1")
 
 

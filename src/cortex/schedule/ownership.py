@@ -209,7 +209,7 @@ class Use:
 
     `bounds` are those of the parallel loop around it (None: every thread does it); for each dimension, `places` is
     the block it owns and `ranges` the values that its index can take. `group` is the group its node belongs to, and
-    `leaves_group` says that its node is in another one.
+    `left` is the group that its node is certainly not in.
     """
 
     buffer: str
@@ -218,7 +218,7 @@ class Use:
     places: tuple[Place | None, ...]
     ranges: tuple[tuple[float, float], ...]
     group: Expr | None
-    leaves_group: bool
+    left: Expr | None
 
 
 def use_of(known: Dependences, t: Touch) -> Use:
@@ -228,8 +228,9 @@ def use_of(known: Dependences, t: Touch) -> Use:
     places = () if loop is None else tuple(place(known, e, t.around, loop) for e in t.index)
     constant = t.around.constant_bounds()
     ranges = tuple(interval_of(t.around.expand(e), constant) for e in t.index)
-    leaves = bool(t.index) and known.outside_group(t.index[0])
-    return Use(t.buffer, t.writes, bounds, places, ranges, _group_of(t) if t.index else None, leaves)
+    left = known.group_left(t.around.expand(t.index[0]), t.around.loops) if t.index else None
+    group = _group_of(t) if t.index else None
+    return Use(t.buffer, t.writes, bounds, places, ranges, group, left)
 
 
 def _group_of(t: Touch) -> Expr | None:
@@ -257,7 +258,7 @@ def clash(x: Use, y: Use, stale: frozenset[str] = frozenset()) -> bool:
     if any(a[1] < b[0] or b[1] < a[0] for a, b in zip(x.ranges, y.ranges, strict=True)):
         return False
     for a, b in ((x, y), (y, x)):
-        if a.group is not None and b.leaves_group and not free_vars(a.group) & stale:
+        if a.group is not None and a.group == b.left and not free_vars(a.group) & stale:
             return False
     if x.bounds is None or x.bounds != y.bounds or free_vars(x.bounds) & stale:
         return True
