@@ -53,11 +53,11 @@ def compile(
     return Executable(trace, lambda m: build(m, machine))
 
 
-def build(m: ra.Model, target: Target) -> Compiled:
+def build(m: ra.Model, target: Target, recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS) -> Compiled:
     """The pipeline from a traced model to object code."""
     from cortex.codegen.llvm.build import build as generate
 
-    *_, last = stages(m, target)
+    *_, last = stages(m, target, recursion)
     return Compiled(last.model, last.schedule, last.func, generate(last.func, target))
 
 
@@ -75,14 +75,16 @@ class Stage:
         return show_ra(self.model) if self.name in ("traced", "simplified", "recursion") else show_ilir(self.func)
 
 
-def stages(m: ra.Model, target: Target) -> Iterator[Stage]:
+def stages(
+    m: ra.Model, target: Target, recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS
+) -> Iterator[Stage]:
     """The program after each stage, in order."""
     check = Options.from_environment().verify
     empty = Func(m.name, (), (), (), ())
     yield Stage("traced", m, (), empty)
     m = simplify(m)
     yield Stage("simplified", m, (), empty)
-    m = apply(m, RECURSION_STEPS)
+    m = apply(m, recursion)
     if check:
         ra_verify.verify(m)
     yield Stage("recursion", m, (), empty)

@@ -2,6 +2,7 @@
 
     NodesOfKind    all nodes of a kind, whatever their height; for work that reads no child states
     NodesOfGroup   the nodes of one group
+    AllNodes       every node of the request; for what is left to do once the recursion is over
     EdgesOfGroup   the edges of one list relation that start at the nodes of one group
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from cortex.ir.scalar import Binary, Expr, Index, Int, Var
+from cortex.lower.linear_form import NUM_NODES
 
 GROUP = Var("g")
 
@@ -50,6 +52,20 @@ class NodesOfGroup:
 
 
 @dataclass(frozen=True)
+class AllNodes:
+    """Rows n in 0..num_nodes; row n is the node n."""
+
+    letter = "n"
+    relation = None
+
+    def bounds(self) -> tuple[Expr, Expr]:
+        return Int(0), NUM_NODES
+
+    def node(self, row: Expr) -> Expr:
+        return row
+
+
+@dataclass(frozen=True)
 class EdgesOfGroup:
     """Rows e in the edges of the group's nodes; row e belongs to the node relation_parent(e)."""
 
@@ -64,4 +80,4 @@ class EdgesOfGroup:
         return Index(f"{self.relation}_parent", (row,))
 
 
-Place: TypeAlias = NodesOfKind | NodesOfGroup | EdgesOfGroup
+Place: TypeAlias = NodesOfKind | NodesOfGroup | AllNodes | EdgesOfGroup

@@ -1,7 +1,7 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds
+    Model  = name, params, fields, slots, lists, states, kinds, derived, finish
     Kind   = name, guard, lets, results
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
@@ -77,7 +77,7 @@ class Field(Node):
 
 @node
 class State(Node):
-    """State `name` of the node reached by `path`, which is not empty."""
+    """State `name` of the node reached by `path`, which is empty only in a `Finish`."""
 
     name: str
     path: tuple[Hop, ...]
@@ -331,8 +331,24 @@ class Derived(Node):
 
 
 @node
+class Finish(Node):
+    """How the states that users see follow from the states of the recursion, at every node, once all are known.
+
+    The lets are per node and read parameters and `State(name, ())`: a state of the recursion at the node itself.
+    A state of the recursion that users see too has the same name in both and is passed on as it is.
+    """
+
+    states: tuple[StateDecl, ...]
+    lets: tuple[Let, ...]
+    results: tuple[str, ...]
+
+
+@node
 class Model(Node):
-    """A recursive model: what it reads from nodes, which relations lead to children, one body per kind."""
+    """A recursive model: what it reads from nodes, which relations lead to children, one body per kind.
+
+    `states` are those of the recursion; users see them, or those of `finish` where there is one.
+    """
 
     name: str
     params: tuple[ParamDecl, ...]
@@ -342,3 +358,9 @@ class Model(Node):
     states: tuple[StateDecl, ...]
     kinds: tuple[Kind, ...]
     derived: tuple[Derived, ...] = ()
+    finish: Finish | None = None
+
+    @property
+    def outputs(self) -> tuple[StateDecl, ...]:
+        """The states that users see."""
+        return self.states if self.finish is None else self.finish.states

@@ -39,15 +39,16 @@ def show(m: ir.Model) -> str:
         lines += ["", f"derived {d.name}", *_body(d.lets, (d.result,)), f"  return {d.result}"]
     for kind in m.kinds:
         lines += ["", show_kind(kind, tuple(s.name for s in m.states))]
+    if m.finish is not None:
+        lines += ["", "finish: every node, after the recursion", *_body(m.finish.lets, m.finish.results)]
+        lines.append(_returned(tuple(s.name for s in m.finish.states), m.finish.results))
     return "\n".join(lines) + "\n"
 
 
 def show_kind(kind: ir.Kind, states: tuple[str, ...]) -> str:
     """One kind as text; `states` names its results."""
-    results = ", ".join(f"{s} = {r}" for s, r in zip(states, kind.results, strict=False))
-    return "\n".join(
-        [f"kind {kind.name}: {show_guard(kind.guard)}", *_body(kind.lets, kind.results), f"  return {results}"]
-    )
+    body = _body(kind.lets, kind.results)
+    return "\n".join([f"kind {kind.name}: {show_guard(kind.guard)}", *body, _returned(states, kind.results)])
 
 
 def show_guard(guard: tuple[ir.Fact, ...]) -> str:
@@ -58,6 +59,10 @@ def show_guard(guard: tuple[ir.Fact, ...]) -> str:
 def show_type(t: ir.TensorType) -> str:
     """A type, as in f32[3, 4]; a scalar has no brackets."""
     return f"{t.dtype}[{', '.join(map(str, t.shape))}]" if t.shape else t.dtype
+
+
+def _returned(states: tuple[str, ...], results: tuple[str, ...]) -> str:
+    return "  return " + ", ".join(f"{s} = {r}" for s, r in zip(states, results, strict=False))
 
 
 def _body(lets: tuple[ir.Let, ...], results: tuple[str, ...]) -> list[str]:

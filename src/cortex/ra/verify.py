@@ -5,6 +5,7 @@
 * A let that reads `Each` of a relation, or a per-edge operand, is per edge of that relation and of no other;
   `OverChildren` reads a value per edge of its relation and is itself per node, as results are.
 * A path may start with one `Each`; what follows are slots and items. An item exists by the guard.
+* Kinds read states of children; a finish reads states of the node itself and parameters, and nothing else of nodes.
 * Derived parameters read only parameters declared before them.
 * Guards form a decision tree: two of them agree up to a question to which they have different answers.
 """
@@ -30,6 +31,8 @@ def verify(m: ir.Model) -> None:
             _kind(kind, m, declared)
         for a, b in combinations(m.kinds, 2):
             _guards(a, b)
+        if m.finish is not None:
+            _finish(m.finish, m, declared)
     except InternalError as error:
         error.add_note(show(m))
         raise
@@ -73,6 +76,8 @@ def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:
         _over(let, overs, f"{where}, let {let.name!r}")
         if isinstance(let.op, ir.Field | ir.State):
             _path(let.op.path, kind.guard, m, f"{where}, let {let.name!r}")
+        if isinstance(let.op, ir.State) and not let.op.path:
+            raise InternalError(f"{where}, let {let.name!r} reads a child's state, so the path must not be empty")
     for fact in kind.guard:
         _path(fact.test.path, kind.guard, m, f"{where}, guard")
     if len(kind.results) != len(m.states):
@@ -81,6 +86,20 @@ def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:
         _result(f"{where}, state {state.name!r}", result, types, state.type)
         if overs[result] is not None:
             raise InternalError(f"{where}, state {state.name!r}: result {result!r} is per edge of {overs[result]!r}")
+
+
+def _finish(finish: ir.Finish, m: ir.Model, declared: Declared) -> None:
+    types = _lets(finish.lets, declared, "finish")
+    ops = {let.name: let.op for let in finish.lets}
+    for let in finish.lets:
+        own = isinstance(let.op, ir.State) and not let.op.path
+        if let.over is not None or (isinstance(let.op, ir.Field | ir.State | ir.Arity | ir.OverChildren) and not own):
+            raise InternalError(f"finish, let {let.name!r} reads more than states of the node itself: {let.op}")
+    _unique([s.name for s in finish.states], "finish: state")
+    for state, result in zip(finish.states, finish.results, strict=True):
+        _result(f"finish, state {state.name!r}", result, types, state.type)
+        if any(s.name == state.name for s in m.states) and ops[result] != ir.State(state.name, ()):
+            raise InternalError(f"finish: {state.name!r} is a state of the recursion, but is computed anew")
 
 
 def _lets(lets: tuple[ir.Let, ...], declared: Declared, where: str) -> dict[str, ir.TensorType]:

@@ -94,7 +94,7 @@ class Executable:
         loaded = self._require()
         states = interp.run(loaded.compiled.model, loaded.params, form)
         order = form.arrays["order"]
-        return {name: values[order] for name, values in states.items()}
+        return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
 
     def _require(self) -> _Loaded:
         if self._loaded is None:
@@ -140,7 +140,7 @@ class _Loaded:
 
         self.compiled = compiled
         m, f = compiled.model, compiled.func
-        self.names = tuple(s.name for s in m.states)
+        self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
         self.linearizer = linearizer(m, accessors, align=align)
@@ -169,7 +169,7 @@ def _entry(m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[
         case Scope.FIELD:
             return "field", b.name.removeprefix("field_")
         case Scope.STATE:
-            state = next(s for s in m.states if f"state_{s.name}" == b.name)
+            state = next(s for s in m.outputs if f"state_{s.name}" == b.name)
             return "state", state.name, state.type.shape, _row(b)
         case _:
             rows = b.shape[0] if b.shape else Int(1)
