@@ -23,7 +23,10 @@ from cortex.ra.verify import verify
 from cortex.recursion.refactor import Refactor, crossing
 
 Golden = Callable[[str, str], None]
-LEGAL = ["tree_lstm", "tree_lstm_words", "nary_tree_lstm", "tree_gru", "tree_gru_words", "simple_tree_gru", "mv_rnn", "dag_rnn", "lstm", "gru"]  # fmt: skip
+LEGAL = [
+    "tree_lstm", "tree_lstm_words", "nary_tree_lstm", "tree_gru", "tree_gru_words", "simple_tree_gru", "mv_rnn",
+    "dag_rnn", "lstm", "gru",
+]  # fmt: skip
 REFUSED = ["tree_fc", "tree_rnn", "rntn"]
 
 

@@ -36,11 +36,7 @@ def fit(tail: Tail, kind: ir.Kind) -> dict[str, Value] | None:
 
     Of several ways, the one with fewest constants is taken; of those, the one that leaves least to compute.
     """
-    search = _Fit(
-        {let.name: let for let in tail.lets},
-        {let.name: let for let in tail.crossing},
-        {let.name: let for let in kind.lets},
-    )
+    search = _Fit(*({let.name: let for let in lets} for lets in (tail.lets, tail.crossing, kind.lets)))
     ways = list(islice(search.all(tuple(zip(tail.kind.results, kind.results, strict=True)), {}), MOST))
     if not ways:
         return None
@@ -55,6 +51,8 @@ def fit(tail: Tail, kind: ir.Kind) -> dict[str, Value] | None:
 
 @dataclass(frozen=True)
 class _Fit:
+    """A search, by backtracking; the lets of the tail, those that cross and those of the other kind, by name."""
+
     tail: Mapping[str, ir.Let]
     crossing: Mapping[str, ir.Let]
     lets: Mapping[str, ir.Let]

@@ -84,8 +84,8 @@ class Refactor(Step[ir.Model]):
         crossing = ", ".join(let.name for let in tail.crossing)
         refuse_kind(
             self,
-            f"kind {kind.name!r} cannot end as kind {tail.kind.name!r} does after ({crossing}), and a parent reads both "
-            "alike. Every kind must end in the same operators, or in a part of them.",
+            f"kind {kind.name!r} cannot end as kind {tail.kind.name!r} does after ({crossing}), and a parent reads "
+            "both alike. Every kind must end in the same operators, or in a part of them.",
             m,
             kind,
         )
