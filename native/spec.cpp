@@ -121,6 +121,10 @@ class Reader {
         test.op = Test::Op::kIsNone;
       } else if (op == "length") {
         test.op = Test::Op::kLength;
+      } else if (op == "has_length") {
+        test.op = Test::Op::kHasLength;
+        test.count = int_of(source[2]);
+        path_at = 3;
       } else if (op == "value") {
         test.op = Test::Op::kValue;
       } else if (op == "equals") {

@@ -179,6 +179,8 @@ def _fact(fact: ir.Fact) -> str:
             return f"{_path(path)}.{name} is {'None' if answer else 'not None'}"
         case ir.Length(name, path):
             return f"len({_path(path)}.{name}) is {answer}"
+        case ir.HasLength(name, count, path):
+            return f"len({_path(path)}.{name}) {'==' if answer else '!='} {count}"
         case ir.Equals(name, value, path):
             return f"{_path(path)}.{name} {'==' if answer else '!='} {value!r}"
         case ir.Value(name, path):

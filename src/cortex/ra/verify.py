@@ -17,6 +17,7 @@ from itertools import combinations
 
 from cortex.errors import InternalError
 from cortex.ra import ir
+from cortex.ra.guards import length_told
 from cortex.ra.shapes import Declared, infer, operand_names
 from cortex.ra.show import show
 
@@ -141,10 +142,8 @@ def _path(path: tuple[ir.Hop, ...], guard: tuple[ir.Fact, ...], m: ir.Model, whe
             raise InternalError(f"{where}: {hop} names no such relation; there are {', '.join(known) or 'none'}")
         if isinstance(hop, ir.Each) and position > 0:
             raise InternalError(f"{where}: {hop} is hop {position} of a path; only the first may be an Each")
-        if isinstance(hop, ir.Item):
-            told = [f.answer for f in guard if f.test == ir.Length(hop.name, path[:position])]
-            if not any(isinstance(n, int) and hop.index < n for n in told):
-                raise InternalError(f"{where}: nothing in the guard makes {hop} exist")
+        if isinstance(hop, ir.Item) and hop.index >= (length_told(guard, hop.name, path[:position]) or 0):
+            raise InternalError(f"{where}: nothing in the guard makes {hop} exist")
 
 
 def _guards(a: ir.Kind, b: ir.Kind) -> None:

@@ -26,6 +26,7 @@ from cortex.ra.ir import (
     Equals,
     Fact,
     Field,
+    HasLength,
     Hop,
     IsLeaf,
     IsNone,
@@ -38,6 +39,7 @@ from cortex.ra.ir import (
     Test,
     Value,
 )
+from cortex.ra.guards import length_told
 from cortex.runtime.forest import Forest
 
 Path = tuple[Hop, ...]
@@ -127,6 +129,8 @@ def _test(test: Test) -> tuple[Any, ...]:
             return ("is_none", name, _path(path))
         case Length(name, path):
             return ("length", name, _path(path))
+        case HasLength(name, count, path):
+            return ("has_length", name, count, _path(path))
         case Equals(name, value, path):
             return ("equals", name, value, _path(path))
         case Value(name, path):
@@ -158,7 +162,7 @@ def _tested(m: Model) -> Iterator[str]:
             match fact.test:
                 case IsLeaf():
                     pass
-                case IsNone(name) | Length(name) | Equals(name) | Value(name):
+                case IsNone(name) | Length(name) | HasLength(name) | Equals(name) | Value(name):
                     yield name
                 case _:
                     assert_never(fact.test)
@@ -180,10 +184,7 @@ def _is_sure(path: Path, guard: tuple[Fact, ...]) -> bool:
             case Slot(name):
                 sure = Fact(IsNone(name, before), False) in guard
             case Item(name, index):
-                sure = any(
-                    isinstance(f.test, Length) and f.test == Length(name, before) and _above(f.answer, index)
-                    for f in guard
-                )
+                sure = index < (length_told(guard, name, before) or 0)
             case Each():
                 sure = True
             case _:
@@ -191,10 +192,6 @@ def _is_sure(path: Path, guard: tuple[Fact, ...]) -> bool:
         if not sure:
             return False
     return True
-
-
-def _above(answer: object, index: int) -> bool:
-    return isinstance(answer, int) and answer > index
 
 
 def _unique(items: Iterable[Any]) -> list[Any]:

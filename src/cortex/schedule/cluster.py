@@ -33,6 +33,10 @@ def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
         else:
             home.append(nest)
     _sink_pointwise(known, clusters)
+    # Loops are fused into the first of them in the text, whatever order the clusters were put together in.
+    place = {s.var: number for number, s in enumerate(block) if isinstance(s, For)}
+    for cluster in clusters:
+        cluster.sort(key=lambda nest: place[nest.name])
     return clusters
 
 
