@@ -10,6 +10,8 @@ import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
 
+os.environ.setdefault("CORTEX_VERIFY", "1")  # every program is verified after every step and pass
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(

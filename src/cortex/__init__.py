@@ -55,7 +55,7 @@ _FUNCTIONS = (
     "sqrt", "stack", "sum", "tanh", "transpose", "where", "zeros",
 )  # fmt: skip
 
-_HOME = {name: "cortex.frontend.functions" for name in _FUNCTIONS} | {
+_HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
     "Forest": "cortex.runtime.forest",
     "compile": "cortex.compiler",
     "field": "cortex.frontend.fields",

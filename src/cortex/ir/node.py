@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+_FIELD_NAMES: dict[type[Any], tuple[str, ...]] = {}
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -31,10 +32,11 @@ def span_field() -> Any:
     return dataclasses.field(default=None, compare=False, repr=False)
 
 
-@cache
-def field_names(cls: type[Node]) -> tuple[str, ...]:
+def field_names(cls: type[Any]) -> tuple[str, ...]:
     """Names of the dataclass fields of a node class, in order."""
-    return tuple(f.name for f in dataclasses.fields(cls))  # type: ignore[arg-type]
+    if cls not in _FIELD_NAMES:
+        _FIELD_NAMES[cls] = tuple(f.name for f in dataclasses.fields(cls))
+    return _FIELD_NAMES[cls]
 
 
 def operands(n: Node) -> Iterator[Node]:
@@ -65,7 +67,7 @@ def map_operands(n: T, f: Callable[[Any], Any]) -> T:
     several, or none). `n` itself is returned when nothing changed.
     """
     changes: dict[str, Any] = {}
-    for name in field_names(type(n)):  # type: ignore[arg-type]
+    for name in field_names(type(n)):
         value = getattr(n, name)
         if isinstance(value, Node):
             new = f(value)

@@ -90,7 +90,9 @@ def index_functions(m: Model) -> tuple[IndexFunction, ...]:
             IndexFunction(f"{r}_parent", edges, ("in_nodes", "increasing", "non_negative"), NUM_NODES),
         ]
     functions += [
-        IndexFunction(f"field_{f.name}", NUM_NODES, ("non_negative",) if f.limit else (), Int(f.limit) if f.limit else None)
+        IndexFunction(f"field_{f.name}", NUM_NODES, ("non_negative",), Int(f.limit))
+        if f.limit
+        else IndexFunction(f"field_{f.name}", NUM_NODES)
         for f in m.fields
         if f.type.dtype == "i64"
     ]

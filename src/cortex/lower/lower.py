@@ -67,8 +67,8 @@ def _lower_kind(
         (before if is_early else inside).extend(build.let(let, place))
     all_early = set(lets) == early
     for state, result in zip(m.states, kind.results, strict=True):
-        nests = build.result(state_buffer(state.name), lets[result], NodesOfKind(number) if all_early else NodesOfGroup())
-        (before if all_early else inside).extend(nests)
+        place = NodesOfKind(number) if all_early else NodesOfGroup()
+        (before if all_early else inside).extend(build.result(state_buffer(state.name), lets[result], place))
     temporaries = [_temporary(names[let.name], let, lanes) for let in stored if let.name not in joins]
     return tuple(before), tuple(inside), temporaries
 

@@ -73,6 +73,7 @@ class NestBuilder:
     def contract(
         self, let: ra.Let, spec: str, operands: tuple[str, str], read: Reader, loops: Loops, target: tuple[Expr, ...]
     ) -> tuple[Stmt, ...]:
+        """A sum of products; an outer product, which sums nothing, is pointwise."""
         terms, output = spec.split("->")
         letters = dict(zip(output, target[1:], strict=True))
         extents: dict[str, int] = {}
@@ -102,6 +103,7 @@ class NestBuilder:
         target: tuple[Expr, ...],
         place: Place,
     ) -> tuple[Stmt, ...]:
+        """A reduction over the edges of each node; 0 where there are none."""
         edge = Var(f"{loops.name}_e")
         node = place.node(loops.row)
         value = Reader(self.lets, self.buffers, EdgesOfGroup(relation))(x, target[1:], edge)
@@ -126,15 +128,17 @@ class NestBuilder:
         over: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]],
         start: float | None,
     ) -> tuple[Stmt, ...]:
+        """One element: its start value, unless another reduction has begun it, then the loops."""
         first = () if start is None else (Store(buffer, target, Float(start)),)
         return (*first, *over((Accumulate(buffer, target, fn, value),)))
 
     def concat(self, let: ra.Let, xs: tuple[str, ...], axis: int, read: Reader, place: Place) -> tuple[Stmt, ...]:
+        """One nest per part, each storing behind the part before it."""
         nests: list[Stmt] = []
         offset = 0
         for number, x in enumerate(xs):
             shape = self.lets[x].type.shape
-            loops = Loops(f"{self.prefix}{let.name}_{number}", place)
+            loops = Loops(f"{self.prefix}{let.name}__{number}", place)
             index = loops.axes(shape)
             moved = tuple(add(i, offset) if a == axis else i for a, i in enumerate(index))
             at = place.node(loops.row) if let.over is None else loops.row

@@ -31,9 +31,11 @@ class NodesOfKind:
     relation = None
 
     def bounds(self) -> tuple[Expr, Expr]:
+        """The nodes of the kind, by their place in `kind_node`."""
         return Index("kind_start", (Int(self.kind),)), Index("kind_start", (Int(self.kind + 1),))
 
     def node(self, row: Expr) -> Expr:
+        """The node at a row."""
         return Index("kind_node", (row,))
 
 
@@ -45,9 +47,11 @@ class NodesOfGroup:
     relation = None
 
     def bounds(self) -> tuple[Expr, Expr]:
+        """The ids of the group."""
         return Index("group_start", (GROUP,)), group_end()
 
     def node(self, row: Expr) -> Expr:
+        """The node at a row: the row itself."""
         return row
 
 
@@ -73,10 +77,12 @@ class EdgesOfGroup:
     letter = "e"
 
     def bounds(self) -> tuple[Expr, Expr]:
+        """The edges of the group."""
         ptr = f"{self.relation}_ptr"
         return Index(ptr, (Index("group_start", (GROUP,)),)), Index(ptr, (group_end(),))
 
     def node(self, row: Expr) -> Expr:
+        """The node an edge starts at."""
         return Index(f"{self.relation}_parent", (row,))
 
 

@@ -44,7 +44,9 @@ class Reader:
                 return Load(param, index)
             case ra.Field(field, path):
                 node = self.reach(path, row)
-                return Index(f"field_{field}", (node,)) if let.type.dtype == "i64" else Load(f"field_{field}", (node, *index))
+                if let.type.dtype == "i64":
+                    return Index(f"field_{field}", (node,))
+                return Load(f"field_{field}", (node, *index))
             case ra.State(state, path):
                 return Load(state_buffer(state), (self.reach(path, row), *index))
             case ra.Arity(relation):
@@ -52,7 +54,7 @@ class Reader:
             case ra.Fill(value, _):
                 return Float(value) if let.type.dtype == "f32" else Int(int(value))
             case ra.Slice(x, ranges):
-                return self(x, tuple(add(mul(i, step), start) for i, (start, _, step) in zip(index, ranges, strict=True)), row)
+                return self(x, slice_index(ranges, index), row)
             case ra.Transpose(x, perm):
                 moved = dict(zip(perm, index, strict=True))
                 return self(x, tuple(moved[axis] for axis in range(len(perm))), row)
@@ -60,8 +62,8 @@ class Reader:
                 return self(x, broadcast_index(self.lets[x].type.shape, index), row)
             case ra.Reshape(x, shape):
                 return self(x, reshape_index(shape, self.lets[x].type.shape, index), row)
-            case ra.Lookup(table, at):
-                return self(table, (self(at, (), row), *index), row)
+            case ra.Lookup(table, place):
+                return self(table, (self(place, (), row), *index), row)
             case ra.Unary() | ra.Binary() | ra.Where() | ra.Cast():
                 return self.pointwise(let, index, row)
             case ra.Contract() | ra.Reduce() | ra.OverChildren() | ra.Concat():
@@ -123,6 +125,11 @@ def broadcast_index(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Ex
     """The index into an operand of `shape` that NumPy broadcasting pairs with `index` of the result."""
     tail = index[len(index) - len(shape) :]
     return tuple(Int(0) if extent == 1 else i for extent, i in zip(shape, tail, strict=True))
+
+
+def slice_index(ranges: tuple[tuple[int, int, int], ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The index into the sliced array of the element that `index` names in the slice."""
+    return tuple(add(mul(i, step), start) for i, (start, _, step) in zip(index, ranges, strict=True))
 
 
 def reshape_index(shape: tuple[int, ...], source: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Func, For, Stmt
+from cortex.ilir.ir import For, Func, Stmt
 from cortex.ir.node import Node, map_operands
-from cortex.ir.scalar import Expr, Int
+from cortex.ir.scalar import Int
 from cortex.ir.simplify import simplify
 
 

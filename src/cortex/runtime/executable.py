@@ -159,7 +159,9 @@ class _Loaded:
         return LinearForm(**self.linearizer.linearize(batch))
 
 
-def _entry(m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[str, Array], read: set[str]) -> tuple[Any, ...]:
+def _entry(
+    m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[str, Array], read: set[str]
+) -> tuple[Any, ...]:
     """How the native call finds the memory of a buffer."""
     match b.scope:
         case Scope.PARAM:

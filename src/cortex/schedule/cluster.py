@@ -11,7 +11,7 @@ from __future__ import annotations
 from cortex.ilir.ir import For, Func
 from cortex.ir.scalar import Var
 from cortex.ir.simplify import substitute
-from cortex.schedule.dependence import Dependences
+from cortex.schedule.dependence import Access, Dependences
 from cortex.schedule.locate import Block
 from cortex.schedule.nest import Nest, nest_of
 
@@ -46,19 +46,28 @@ def _earliest(known: Dependences, clusters: list[Cluster], nest: Nest) -> tuple[
     for number, cluster in enumerate(clusters):
         against = [other for other in cluster if not known.commute(other.rows, nest.rows)]
         if against:
-            together = cluster[0].space == nest.space and all(_pointwise(known, o, nest) for o in against)
+            together = cluster[0].space == nest.space and all(_meet(known, o, nest) for o in against)
             first, after = number if together else number + 1, number + 1
     return first, after
 
 
+def _meet(known: Dependences, a: Nest, b: Nest) -> bool:
+    """May `b` follow `a` in the same loops? A sum may only add to the element that `a` sums into."""
+    if b.kind != "pointwise" and not all(x.buffer in a.targets & b.targets for x, _ in _conflicts(known, a, b)):
+        return False
+    return _pointwise(known, a, b)
+
+
 def _pointwise(known: Dependences, a: Nest, b: Nest) -> bool:
     """Do `a` and `b`, run in the same loops, meet only at the same element?"""
-    names = {y.var: Var(x.var) for x, y in zip((a.rows, *a.columns), (b.rows, *b.columns), strict=True)}
-    body = substitute(b.body, names)
     around = (a.rows, *a.columns)
-    return all(
-        all(known.aligned(x, y, loop.var) for loop in around) for x, y in known.conflicts(a.body, body, around)
-    )
+    return all(all(known.aligned(x, y, loop.var) for loop in around) for x, y in _conflicts(known, a, b))
+
+
+def _conflicts(known: Dependences, a: Nest, b: Nest) -> list[tuple[Access, Access]]:
+    """The accesses at which two nests of one space, run in the same loops, may meet."""
+    names = {y.var: Var(x.var) for x, y in zip((a.rows, *a.columns), (b.rows, *b.columns), strict=True)}
+    return list(known.conflicts(a.body, substitute(b.body, names), (a.rows, *a.columns)))
 
 
 def _joins(cluster: Cluster, nest: Nest, most_sums: int) -> bool:
@@ -88,7 +97,7 @@ def _sink_pointwise(known: Dependences, clusters: list[Cluster]) -> None:
             if stays or len(later) != 1 or later[0][0].space != nest.space or later[0][0].kind == "dot":
                 continue
             users = [n for n in later[0] if not known.commute(nest.rows, n.rows)]
-            if all(_pointwise(known, nest, n) for n in users):
+            if all(n.kind == "pointwise" and _pointwise(known, nest, n) for n in users):
                 cluster.remove(nest)
                 later[0].insert(later[0].index(users[0]), nest)
     clusters[:] = [c for c in clusters if c]

@@ -16,6 +16,7 @@ from cortex.schedule.cluster import Cluster, clusters_of
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import Block, constant_extent, uses
+from cortex.schedule.nest import Nest
 from cortex.schedule.pack import Pack
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
@@ -52,8 +53,9 @@ def default_schedule(f: Func, registers: Registers) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast."""
     steps: list[Step[Func]] = []
     for block in _nest_lists(f):
+        place = {s.var: number for number, s in enumerate(block) if isinstance(s, For)}
         for cluster in clusters_of(f, block, registers.most_sums()):
-            steps += _cluster_steps(f, cluster, registers)
+            steps += _cluster_steps(f, sorted(cluster, key=lambda n: place[n.name]), registers)
     temporaries = _group_temporaries(f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
 
@@ -76,11 +78,8 @@ def _group_temporaries(f: Func) -> tuple[str, ...]:
     """Scratch buffers used only inside the loop over groups."""
     outside = [s for s in f.body if not _is_group_loop(s)]
     inside = [s for s in f.body if _is_group_loop(s)]
-    return tuple(
-        b.name
-        for b in f.buffers
-        if b.scope is Scope.SCRATCH and any(uses(s, b.name) for s in inside) and not any(uses(s, b.name) for s in outside)
-    )
+    scratch = [b.name for b in f.buffers if b.scope is Scope.SCRATCH]
+    return tuple(b for b in scratch if any(uses(s, b) for s in inside) and not any(uses(s, b) for s in outside))
 
 
 def _cluster_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Func]]:
@@ -114,31 +113,41 @@ def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
 def _tile_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Func]]:
     first = cluster[0]
     column = first.columns[-1]
-    extent = constant_extent(column) or 1
+    read = [(nest, load) for nest in cluster for load in _vector_reads(nest)]
     params = {b.name for b in f.buffers if b.scope is Scope.PARAM}
-    weights: set[Load] = set()
-    vector_reads: set[str] = set()  # loops that the operands read by vectors depend on
-    for nest in cluster:
-        mine = nest.columns[-1].var
-        rename = dict(zip((nest.rows.var, *(c.var for c in nest.columns)), (first.rows.var, *(c.var for c in first.columns)), strict=True))
-        for s in nest.body:
-            if not isinstance(s, For):
-                continue
-            for n in walk(s):
-                if isinstance(n, Accumulate):
-                    for load in walk(n.value):
-                        if isinstance(load, Load) and mine in free_vars(load.index):
-                            vector_reads |= {rename.get(v, v) for v in free_vars(load.index)}
-                            if load.buffer in params:
-                                weights.add(load)
+    weights = {load for nest, load in read if load.buffer in params and _is_packable(nest, load)}
     sums = len(frozenset[str]().union(*(n.targets for n in cluster)))
-    candidates = [loop.var for loop in (first.rows, *first.columns[:-1]) if loop.var not in vector_reads]
-    per_edge = any(n.kind == "children" for n in cluster)
-    rows = candidates[0] if candidates and not per_edge else None
-    height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), extent)
+    height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), constant_extent(column) or 1)
+    rows = _tile_rows(cluster, read)
     if rows is None:
         height = 1
-    width = vectors * registers.lanes
-    steps: list[Step[Func]] = [Pack(column.var, width)] if weights else []
     unroll = tuple(registers.unroll(r * sums * vectors) for r in range(1, height + 1))
-    return [*steps, Tile(first.rows.var, column.var, rows, height, vectors, registers.lanes, unroll)]
+    tile = Tile(first.rows.var, column.var, rows, height, vectors, registers.lanes, unroll)
+    return [Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]
+
+
+def _vector_reads(nest: Nest) -> list[Load]:
+    """What the sums of a nest read a different element of for each column."""
+    column = nest.columns[-1].var
+    sums = [n.value for s in nest.body if isinstance(s, For) for n in walk(s) if isinstance(n, Accumulate)]
+    return [n for value in sums for n in walk(value) if isinstance(n, Load) and column in free_vars(n.index)]
+
+
+def _is_packable(nest: Nest, load: Load) -> bool:
+    """Does a weight depend on nothing but columns and summed axes, and so not on the node?"""
+    loops = [loop for s in (nest.rows, *nest.body) for loop in walk(s) if isinstance(loop, For)]
+    return free_vars(load.index) <= {loop.var for loop in loops if constant_extent(loop) is not None}
+
+
+def _tile_rows(cluster: Cluster, read: list[tuple[Nest, Load]]) -> str | None:
+    """The loop whose iterations become the rows of a tile: one that nothing read by vectors depends on.
+
+    Then a vector that was read serves all rows. Sums over a variable number of children have none.
+    """
+    first = cluster[0]
+    if any(n.kind == "children" for n in cluster):
+        return None
+    for place, loop in enumerate((first.rows, *first.columns[:-1])):
+        if not any((nest.rows, *nest.columns)[place].var in free_vars(load.index) for nest, load in read):
+            return loop.var
+    return None

@@ -30,6 +30,12 @@ class Sums:
     rest: Block
     targets: dict[str, tuple[Expr, ...]]
 
+    @property
+    def continued(self) -> dict[str, tuple[Expr, ...]]:
+        """The elements that are summed into but not started here."""
+        started = {s.buffer for s in self.starts if isinstance(s, Store)}
+        return {b: index for b, index in self.targets.items() if b not in started}
+
 
 def split_sums(known: Dependences, around: tuple[For, ...], body: Block) -> Sums | None:
     """Take a body inside the loops `around` apart; None when that would reorder dependences.
@@ -52,27 +58,26 @@ def split_sums(known: Dependences, around: tuple[For, ...], body: Block) -> Sums
     starts: list[Stmt] = []
     reductions: list[Reduction] = []
     rest: list[Stmt] = []
-    touched: set[str] = set()  # buffers the rest reads or writes
+    used: set[str] = set()  # sums that the rest has read or written so far
     for s in body:
-        names = {a.buffer for a in accesses((s,))}
         if isinstance(s, For):
-            if touched & names:
+            if used & _targets(tuple(n for n in walk(s) if isinstance(n, Accumulate))):
                 return None
             _merge(reductions, s)
-        elif isinstance(s, Store) and s.buffer in targets and s.buffer not in touched and not _loads(s.value):
+        elif isinstance(s, Store) and s.buffer in targets and s.buffer not in used and not _loads(s.value):
             if any(s.buffer == a.buffer for r in reductions for a in accesses(r.body)):
                 return None
             starts.append(s)
         else:
             rest.append(s)
-            touched |= names
+            used |= {a.buffer for a in accesses((s,))} & set(targets)
     sums = tuple(For(r.loops[0].var, r.loops[0].lo, r.loops[0].hi, r.body) for r in reductions)
     if any(x.buffer not in targets for x, _ in known.conflicts(sums, tuple(rest), around)):
         return None
     if any(a.buffer in targets and not a.writes for r in reductions for a in accesses(r.body)):
         return None
-    for a in accesses(tuple(rest)):
-        if a.buffer in targets and a.index != targets[a.buffer]:
+    for use in accesses(tuple(rest)):
+        if use.buffer in targets and use.index != targets[use.buffer]:
             return None
     return Sums(tuple(starts), tuple(reductions), tuple(rest), targets)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cortex.ilir.ir import Buffer, Case, For, Func, Let, LoopKind, Scope, Stmt, Store, Switch
-from cortex.ir.node import rewrite
+from cortex.ir.node import Node, rewrite
 from cortex.ir.scalar import Expr, Int, Load, Var
 from cortex.ir.simplify import add, ceildiv, floordiv, mul, simplify, sub, substitute
 from cortex.ir.step import Step, step
@@ -154,6 +154,8 @@ class _Writer:
         stmts: list[Stmt] = []
         if self.sums.starts:
             stmts += self.around_tile(columns, first, height, self.sums.starts)
+        if self.sums.continued:
+            stmts += self.load_sums(columns, first, height)
         for reduction in self.sums.reductions:
             stmts += self.reduction(columns, first, height, reduction.loops, reduction.body)
         if self.staged:
@@ -162,6 +164,17 @@ class _Writer:
             copies: Block = tuple(Store(self.stage[b], place, Load(self.acc[b], (row, vector, lane))) for b in self.acc)
             stmts += columns.loops(row.name, vector.name, lane.name, Int(height), copies)
         return tuple(stmts)
+
+    def load_sums(self, columns: _Columns, first: Expr, height: int) -> Block:
+        """Sums that other statements have begun go on from where those left them."""
+        row, vector, lane = (Var(self.names.fresh(f"{self.tile.columns}_{c}")) for c in "rvl")
+        begun = tuple(Store(b, index, Load(b, index)) for b, index in self.sums.continued.items())
+        loads = tuple(
+            Store(self.acc[s.buffer], (row, vector, lane), s.value)
+            for s in self.place(begun, columns, first, row, vector, lane)
+            if isinstance(s, Store)
+        )
+        return columns.loops(row.name, vector.name, lane.name, Int(height), loads)
 
     def reduction(
         self, columns: _Columns, first: Expr, height: int, loops: tuple[For, ...], body: Block
@@ -207,16 +220,22 @@ class _Writer:
         row, vector, lane = (Var(self.names.fresh(f"{self.tile.columns}_{c}")) for c in "rvl")
         keep = tuple(Store(b, index, Load(b, index)) for b, index in self.sums.targets.items())
         placed = self.place((*keep, *self.sums.rest), columns, first, row, vector, lane)
+        where: dict[str, tuple[str, tuple[Expr, ...]]]
         if self.staged:
             where = {b: (s, (row, add(mul(vector, self.tile.lanes), lane))) for b, s in self.stage.items()}
         else:
             where = {b: (a, (row, vector, lane)) for b, a in self.acc.items()}
-        read = tuple(
-            rewrite(s, lambda n: Load(*where[n.buffer]) if isinstance(n, Load) and n.buffer in where else n)
-            for s in placed
-        )
+        read: list[Stmt] = []
+
+        def newest(n: Node) -> Node:
+            return Load(*where[n.buffer]) if isinstance(n, Load) and n.buffer in where else n
+
+        for number, s in enumerate(placed):
+            read.append(rewrite(s, newest))
+            if number >= len(keep) and isinstance(s, Store):
+                where.pop(s.buffer, None)  # from here on the element in memory is the newer one
         kind = LoopKind.SERIAL if self.staged else LoopKind.UNROLLED
-        return columns.loops(row.name, vector.name, lane.name, height, read, kind)
+        return columns.loops(row.name, vector.name, lane.name, height, tuple(read), kind)
 
     def place(self, body: Block, columns: _Columns, first: Expr, row: Var, vector: Var, lane: Var) -> Block:
         values: dict[str, Expr] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, LoopKind, Scope, Stmt, Store
-from cortex.ir.scalar import Float, Int, Load, Var
+from cortex.ir.scalar import Expr, Float, Int, Load, Var
 from cortex.ir.simplify import add, free_vars, mul, substitute
 from cortex.ir.step import Step, step
 from cortex.lower.nests import START
@@ -44,6 +44,7 @@ class VectorReduce(Step[Func]):
 
         def lanes(count: int, offset: int, block: Var | None) -> Stmt:
             lane = Var(names.fresh(f"{self.loop}_l"))
+            value: Expr
             if block is None:
                 value = Load(part.name, (add(lane, offset),))
             else:
