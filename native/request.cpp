@@ -33,6 +33,7 @@ void Request::linearize(nb::handle structures) {
     read_forest(structures);
   }
   classify();
+  choose_variants();
   number();
 }
 

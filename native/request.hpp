@@ -1,7 +1,7 @@
 // One request on its way from the user's structures to the linear form.
 //
 // The stages run in the order of the members below: `read` (walk.cpp, arrays.cpp), `classify` (classify.cpp),
-// `number` (number.cpp), then `emit` (emit.cpp, fields.cpp) into arrays that the caller owns.
+// `choose_variants` (variants.cpp), `number` (number.cpp), then `emit` (emit.cpp, fields.cpp) into arrays that the caller owns.
 #pragma once
 
 #include <string>
@@ -107,6 +107,9 @@ class Request {
   Branch answer(const Test& test, std::int32_t node);
   std::int32_t follow(const Path& path, std::int32_t node) const;
   PyObject* kept(std::int32_t node, int attribute);
+
+  // variants.cpp
+  void choose_variants();
 
   // number.cpp
   void number();

@@ -49,6 +49,7 @@ class Reader {
     for (nb::handle field : items("int_fields")) read_int_field(field);
     for (nb::handle field : items("float_fields")) read_float_field(field);
     read_uses();
+    if (source_.contains("variants")) read_variants(nb::cast<nb::dict>(source_["variants"]));
     for (NodeAttribute& a : spec_.attributes)
       if (a.accessor.is_parts()) {
         python_error(PyExc_TypeError, "the field '" + a.accessor.name() + "' cannot mean several attributes");
@@ -143,10 +144,7 @@ class Reader {
     if (source.is_none()) return kUnknown;
     const std::string what = text_of(source[0]);
     if (what == "kind") {
-      const std::int64_t kind = int_of(source[1]);
-      if (kind < 0 || kind >= spec_.num_kinds)
-        python_error(PyExc_ValueError, "a linearizer's spec names the unknown kind " + std::to_string(kind));
-      return branch_to_kind(static_cast<std::int32_t>(kind));
+      return branch_to_kind(kind_number(source[1]));
     }
     const auto number = spec_.tests.size();
     spec_.tests.push_back(question(source[1]));
@@ -232,6 +230,29 @@ class Reader {
     for (std::size_t i = 0; i < spec_.int_fields.size(); ++i) spec_.int_fields[i].everywhere = used_everywhere(true, i);
     for (std::size_t i = 0; i < spec_.float_fields.size(); ++i)
       spec_.float_fields[i].everywhere = used_everywhere(false, i);
+  }
+
+  std::int32_t kind_number(nb::handle value) {
+    const std::int64_t kind = int_of(value);
+    if (kind < 0 || kind >= spec_.num_kinds)
+      python_error(PyExc_ValueError, "a linearizer's spec names the unknown kind " + std::to_string(kind));
+    return static_cast<std::int32_t>(kind);
+  }
+
+  void read_variants(nb::dict source) {
+    spec_.within.assign(static_cast<std::size_t>(spec_.num_kinds), -1);
+    spec_.inlining.resize(static_cast<std::size_t>(spec_.num_kinds));
+    for (auto [kind, variant] : nb::cast<nb::dict>(nb::object(source["within"])))
+      spec_.within[static_cast<std::size_t>(kind_number(kind))] = kind_number(variant);
+    for (nb::handle entry : list_of(source["inlining"])) {
+      Inlining& inlining = spec_.inlining[static_cast<std::size_t>(kind_number(entry[0]))];
+      for (nb::handle hop : list_of(entry[1])) inlining.hops.push_back(path(hop));
+      for (auto [children, variant] : nb::cast<nb::dict>(nb::object(entry[2]))) {
+        std::vector<std::int32_t> kinds;
+        for (nb::handle child : list_of(children)) kinds.push_back(child.is_none() ? -1 : kind_number(child));
+        inlining.variants.emplace_back(std::move(kinds), kind_number(variant));
+      }
+    }
   }
 
   Spec& spec_;

@@ -80,6 +80,12 @@ struct KindUse {
   std::vector<Path> needs;       // nodes further down that must exist
 };
 
+// The variants of one kind that compute states of children: at which hops, and which for what is inlined there.
+struct Inlining {
+  std::vector<Path> hops;
+  std::vector<std::pair<std::vector<std::int32_t>, std::int32_t>> variants;  // kind per hop or -1; the variant
+};
+
 struct Spec {
   explicit Spec(nb::dict spec);
 
@@ -93,6 +99,8 @@ struct Spec {
   std::vector<FloatField> float_fields;
   std::vector<KindUse> kinds;
   bool has_reads = false, has_needs = false;
+  std::vector<std::int32_t> within;   // per kind, the variant of its nodes that a parent inlines, or -1; may be empty
+  std::vector<Inlining> inlining;     // per kind; empty as `within` is
   std::int64_t max_nodes;
 
   // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.

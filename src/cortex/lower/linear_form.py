@@ -11,6 +11,11 @@ comparison, and a level is (start, length) with no list of nodes. A node reached
 Groups are listed in the order they run: height ascending, kinds in the model's order within a height. So
 `group_start` falls, and group 0 ends at num_nodes.
 
+Variants. Where a model has kinds that inline children, kinds are chosen anew after all nodes have kind and height:
+a node of odd height whose one parent is just one higher is inlined by that parent, if both kinds have variants for
+it. The parent gets the variant that inlines just those children, and they get the variant that computes nothing. So
+a group of even height computes two levels. A node with several parents, in a DAG, is never inlined.
+
 Within a group, nodes stand in the order of first visit of a preorder walk over the roots in order (for
 arrays: in the order of the user's indices). That makes numbering a function of the request alone.
 

@@ -33,6 +33,8 @@ def lower(m: ra.Model, lanes: int) -> Func:
     first: list[Stmt] = []
     arms: list[Stmt] = []
     for number, kind in enumerate(m.kinds):
+        if kind.is_within:
+            continue
         early, late, temporaries = _lower_kind(m, number, kind, lanes)
         buffers += temporaries
         first += early
@@ -69,6 +71,10 @@ def _lower_kind(
     for state, result in zip(m.states, kind.results, strict=True):
         place = NodesOfKind(number) if all_early else NodesOfGroup()
         (before if all_early else inside).extend(build.result(state_buffer(state.name), lets[result], place))
+    # The states of inlined children are written last: nothing in the group reads them.
+    for child in kind.inlined:
+        for state, result in zip(m.states, child.results, strict=True):
+            inside += build.result(state_buffer(state.name), lets[result], NodesOfGroup(), (child.hop,))
     temporaries = [_temporary(names[let.name], let, lanes) for let in stored if let.name not in joins]
     return tuple(before), tuple(inside), temporaries
 

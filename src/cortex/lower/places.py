@@ -63,9 +63,11 @@ class AllNodes:
     relation = None
 
     def bounds(self) -> tuple[Expr, Expr]:
+        """First row, and one past the last."""
         return Int(0), NUM_NODES
 
     def node(self, row: Expr) -> Expr:
+        """The node of a row."""
         return row
 
 

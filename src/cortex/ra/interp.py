@@ -91,6 +91,8 @@ def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> d
         for start, length, k in zip(arrays["group_start"], arrays["group_len"], arrays["group_kind"], strict=True):
             group = _Group(int(start), int(start) + int(length), form, fields, states)
             kind = m.kinds[int(k)]
+            if kind.is_within:
+                continue
             known = constants.setdefault(int(k), {})
             values = dict(known)
             for let in kind.lets:
@@ -100,6 +102,10 @@ def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> d
                         known[let.name] = value
             for s, result in zip(m.states, kind.results, strict=True):
                 states[s.name][group.start : group.stop] = values[result].data
+            for child in kind.inlined:
+                ids, _ = _follow((child.hop,), group)
+                for s, result in zip(m.states, child.results, strict=True):
+                    states[s.name][ids] = values[result].data
         if m.finish is not None:
             states |= _finish(m.finish, given, _Group(0, count, form, fields, states), dtype)
     return states
@@ -124,7 +130,7 @@ def derived(m: ir.Model, params: Params, dtype: Any = np.float64) -> dict[str, A
             values: dict[str, _Value] = {}
             for let in d.lets:
                 values[let.name] = _evaluate(let.op, values, operands, None, dtype)
-            made[d.name] = np.ascontiguousarray(values[d.result].data)
+            made[d.name] = np.asarray(values[d.result].data, order="C")
     return given | made
 
 

@@ -2,7 +2,7 @@
 child states to states.
 
     Model  = name, params, fields, slots, lists, states, kinds, derived, finish
-    Kind   = name, guard, lets, results
+    Kind   = name, guard, lets, results, variant_of, inlined
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
@@ -288,18 +288,38 @@ class Fact(Node):
 
 
 @node
+class Inlined(Node):
+    """The child at `hop`, of kind `kind`, whose states its parent computes: `results[i]` is its state i."""
+
+    hop: Slot | Item
+    kind: str
+    results: tuple[str, ...]
+
+
+@node
 class Kind(Node):
     """The nodes whose facts agree with `guard`, and how their states are computed.
 
     The guard lists the questions in the order in which the model's control flow asked them; the guards of all
     kinds of a model form a decision tree, so at most one kind fits a node. `results[i]` names the let that is
     state i.
+
+    A kind that is a variant of another takes some of its nodes, chosen by heights when a request is linearized (see
+    lower/linear_form.py). With `inlined` children, it computes their states too. Without, it computes nothing: its
+    nodes are those that their parents inline.
     """
 
     name: str
     guard: tuple[Fact, ...]
     lets: tuple[Let, ...]
     results: tuple[str, ...]
+    variant_of: str = ""
+    inlined: tuple[Inlined, ...] = ()
+
+    @property
+    def is_within(self) -> bool:
+        """Are its nodes computed by their parents?"""
+        return bool(self.variant_of) and not self.inlined
 
 
 @node

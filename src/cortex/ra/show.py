@@ -47,8 +47,13 @@ def show(m: ir.Model) -> str:
 
 def show_kind(kind: ir.Kind, states: tuple[str, ...]) -> str:
     """One kind as text; `states` names its results."""
-    body = _body(kind.lets, kind.results)
-    return "\n".join([f"kind {kind.name}: {show_guard(kind.guard)}", *body, _returned(states, kind.results)])
+    if kind.is_within:
+        return f"kind {kind.name}: {kind.variant_of}, computed by the parent"
+    of = f"{kind.variant_of}, " if kind.variant_of else ""
+    names = [*states, *(f"{_path((child.hop,))}.{s}" for child in kind.inlined for s in states)]
+    results = (*kind.results, *(r for child in kind.inlined for r in child.results))
+    body = _body(kind.lets, results)
+    return "\n".join([f"kind {kind.name}: {of}{show_guard(kind.guard)}", *body, _returned(tuple(names), results)])
 
 
 def show_guard(guard: tuple[ir.Fact, ...]) -> str:

@@ -7,7 +7,8 @@
 * A path may start with one `Each`; what follows are slots and items. An item exists by the guard.
 * Kinds read states of children; a finish reads states of the node itself and parameters, and nothing else of nodes.
 * Derived parameters read only parameters declared before them.
-* Guards form a decision tree: two of them agree up to a question to which they have different answers.
+* A variant names a kind with a guard of its own, and reads no state of the children that it inlines.
+* Guards of other kinds form a decision tree: two of them agree up to a question to which they have different answers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def verify(m: ir.Model) -> None:
         _derived(m, declared)
         for kind in m.kinds:
             _kind(kind, m, declared)
-        for a, b in combinations(m.kinds, 2):
+        for a, b in combinations([k for k in m.kinds if not k.variant_of], 2):
             _guards(a, b)
         if m.finish is not None:
             _finish(m.finish, m, declared)
@@ -81,12 +82,20 @@ def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:
             raise InternalError(f"{where}, let {let.name!r} reads a child's state, so the path must not be empty")
     for fact in kind.guard:
         _path(fact.test.path, kind.guard, m, f"{where}, guard")
-    if len(kind.results) != len(m.states):
-        raise InternalError(f"{where} has {len(kind.results)} results for {len(m.states)} states")
-    for state, result in zip(m.states, kind.results, strict=True):
-        _result(f"{where}, state {state.name!r}", result, types, state.type)
-        if overs[result] is not None:
-            raise InternalError(f"{where}, state {state.name!r}: result {result!r} is per edge of {overs[result]!r}")
+    for results in (kind.results, *(child.results for child in kind.inlined)):
+        if len(results) != len(m.states):
+            raise InternalError(f"{where} has {len(results)} results for {len(m.states)} states")
+        for state, result in zip(m.states, results, strict=True):
+            _result(f"{where}, state {state.name!r}", result, types, state.type)
+            if overs[result] is not None:
+                raise InternalError(f"{where}, state {state.name!r}: {result!r} is per edge of {overs[result]!r}")
+    plain = {k.name for k in m.kinds if not k.variant_of}
+    for name in (kind.variant_of, *(child.kind for child in kind.inlined)):
+        if name and name not in plain:
+            raise InternalError(f"{where} is made from {name!r}, which is no kind with a guard of its own")
+    for child in kind.inlined:
+        if any(isinstance(let.op, ir.State) and let.op.path == (child.hop,) for let in kind.lets):
+            raise InternalError(f"{where} reads a state of {child.hop}, which it computes itself")
 
 
 def _finish(finish: ir.Finish, m: ir.Model, declared: Declared) -> None:

@@ -38,6 +38,8 @@ class FixArity(Step[ir.Model]):
         if kind is None:
             known = ", ".join(k.name for k in program.kinds)
             raise ScheduleError(f"{self}: {program.name} has no kind {self.kind!r}. Its kinds: {known}.")
+        if any(k.variant_of for k in program.kinds):
+            refuse_kind(self, "the model is unrolled already. Put FixArity before Unroll.", program, kind)
         relation = self._relation(program, kind)
         told = length_told(kind.guard, relation)
         if self.count < 1:

@@ -43,6 +43,8 @@ class Refactor(Step[ir.Model]):
         """`program` with the back edge moved."""
         if program.finish is not None:
             refuse_model(self, "the back edge was moved before; one Refactor with an earlier cut does both.", program)
+        if any(kind.variant_of for kind in program.kinds):
+            refuse_model(self, "the model is unrolled already. Put Refactor before Unroll.", program)
         tail, fits = self._choose(program, self._kinds(program))
         return _move(program, tail, fits)
 

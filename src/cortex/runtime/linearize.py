@@ -21,6 +21,7 @@ from cortex import _native
 from cortex.errors import InternalError
 from cortex.frontend.fields import Accessors
 from cortex.lower.linear_form import LinearForm
+from cortex.ra.guards import length_told
 from cortex.ra.ir import (
     Each,
     Equals,
@@ -39,7 +40,6 @@ from cortex.ra.ir import (
     Test,
     Value,
 )
-from cortex.ra.guards import length_told
 from cortex.runtime.forest import Forest
 
 Path = tuple[Hop, ...]
@@ -88,6 +88,8 @@ def linearizer_spec(
         "reads": [_unique((f.name, _path(f.path)) for f in _fields(kind) if f.path) for kind in m.kinds],
         "needs": [_unique(_path(p) for p in _state_paths(kind) if not _is_sure(p, kind.guard)) for kind in m.kinds],
     }
+    if any(kind.variant_of for kind in m.kinds):
+        spec["variants"] = variants(m)
     if max_nodes is not None:
         spec["max_nodes"] = max_nodes
     return spec
@@ -104,6 +106,8 @@ def decision_tree(m: Model) -> tuple[Any, ...] | None:
     """The guards of the kinds as nested ("kind", number) and ("test", test, {answer: subtree})."""
     whole: dict[Any, Any] = {"": None}
     for number, kind in enumerate(m.kinds):
+        if kind.variant_of:
+            continue
         branches: dict[Any, Any] = whole
         answer: Any = ""
         for fact in kind.guard:
@@ -119,6 +123,28 @@ def decision_tree(m: Model) -> tuple[Any, ...] | None:
         branches[answer] = ("kind", number)
     tree: tuple[Any, ...] | None = whole[""]
     return tree
+
+
+def variants(m: Model) -> dict[str, Any]:
+    """Which variant of a kind a node has by the children that it inlines; see lower/linear_form.py.
+
+    `within` maps kinds to the variant for inlined nodes. `inlining` has, for each kind with variants that inline, its
+    hops and a mapping from what is inlined at each hop (a kind, or None) to the variant.
+    """
+    number = {kind.name: i for i, kind in enumerate(m.kinds)}
+    within = {number[k.variant_of]: i for i, k in enumerate(m.kinds) if k.is_within}
+    inlining: list[tuple[int, list[Any], dict[tuple[int | None, ...], int]]] = []
+    for base in m.kinds:
+        own = [k for k in m.kinds if k.variant_of == base.name and k.inlined]
+        hops = _unique(child.hop for k in own for child in k.inlined)
+        by_children = {tuple(_inlined_at(k, hop, number) for hop in hops): number[k.name] for k in own}
+        if own:
+            inlining.append((number[base.name], [_path((hop,)) for hop in hops], by_children))
+    return {"within": within, "inlining": inlining}
+
+
+def _inlined_at(kind: Kind, hop: Hop, number: Mapping[str, int]) -> int | None:
+    return next((number[child.kind] for child in kind.inlined if child.hop == hop), None)
 
 
 def _test(test: Test) -> tuple[Any, ...]:

@@ -27,16 +27,14 @@ def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
             continue
         nest = nest_of(f, s)
         first, after = _earliest(known, clusters, nest)
-        home = next((c for c in clusters[first:] if _joins(c, nest, most_sums)), None)
+        # States of inlined children are stored at nodes that no fact tells apart: nothing joins such a nest to others.
+        apart = not _pointwise(known, nest, nest)
+        home = None if apart else next((c for c in clusters[first:] if _joins(c, nest, most_sums)), None)
         if home is None:
             clusters.insert(after, [nest])
         else:
             home.append(nest)
     _sink_pointwise(known, clusters)
-    # Loops are fused into the first of them in the text, whatever order the clusters were put together in.
-    place = {s.var: number for number, s in enumerate(block) if isinstance(s, For)}
-    for cluster in clusters:
-        cluster.sort(key=lambda nest: place[nest.name])
     return clusters
 
 

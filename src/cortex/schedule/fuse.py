@@ -50,16 +50,18 @@ class Fuse(Step[Func]):
         if len(nests) != len(self.loops):
             missing = next(name for name in self.loops if name not in {s.var for s in nests})
             refuse(self, f"loop {missing!r} does not stand beside {self.loops[0]!r}.", f, missing)
-        return (*before, self._merge(f, known, tuple(nests), ()), *after)
+        # The loops keep the names of the first that was named, wherever it stands.
+        first = next(number for number, s in enumerate(nests) if s.var == self.loops[0])
+        return (*before, self._merge(f, known, tuple(nests), first, ()), *after)
 
-    def _merge(self, f: Func, known: Dependences, nests: tuple[For, ...], around: tuple[For, ...]) -> For:
-        first = nests[0]
+    def _merge(self, f: Func, known: Dependences, nests: tuple[For, ...], number: int, around: tuple[For, ...]) -> For:
+        first = nests[number]
         around = (*around, first)
-        bodies = [first.body]
-        for other in nests[1:]:
+        bodies: list[Block] = []
+        for other in nests:
             if (other.lo, other.hi, other.kind) != (first.lo, first.hi, first.kind):
                 refuse(self, f"loops {first.var!r} and {other.var!r} have different bounds.", f, other.var)
-            body = substitute(other.body, {other.var: Var(first.var)})
+            body = other.body if other is first else substitute(other.body, {other.var: Var(first.var)})
             if not all(known.all_aligned(earlier, body, around) for earlier in bodies):
                 refuse(self, f"an iteration of {other.var!r} uses other iterations of {first.var!r}.", f, other.var)
             bodies.append(body)
@@ -68,4 +70,4 @@ class Fuse(Step[Func]):
         inner = tuple(body[0] for body in bodies if len(body) == 1 and isinstance(body[0], For))
         if len(inner) != len(bodies):
             refuse(self, f"loop {first.var!r} does not hold one loop {self.depth} levels deep.", f, first.var)
-        return replace(first, body=(self._merge(f, known, inner, around),))
+        return replace(first, body=(self._merge(f, known, inner, number, around),))
