@@ -88,7 +88,8 @@ def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:
         for state, result in zip(m.states, results, strict=True):
             _result(f"{where}, state {state.name!r}", result, types, state.type)
             if overs[result] is not None:
-                raise InternalError(f"{where}, state {state.name!r}: {result!r} is per edge of {overs[result]!r}")
+                place = f"{where}, state {state.name!r}"
+                raise InternalError(f"{place}: result {result!r} is per edge of {overs[result]!r}")
     plain = {k.name for k in m.kinds if not k.variant_of}
     for name in (kind.variant_of, *(child.kind for child in kind.inlined)):
         if name and name not in plain:
