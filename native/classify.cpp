@@ -69,7 +69,9 @@ Branch Request::answer(const Test& test, std::int32_t node) {
     case Test::Op::kIsNone:
       return choose(none);
     case Test::Op::kLength:
+    case Test::Op::kHasLength:
       if (is_attribute && !none && (length = PyObject_Size(kept(node, test.number))) < 0) throw nb::python_error();
+      if (test.op == Test::Op::kHasLength) return choose(std::max<std::int64_t>(length, 0) == test.count);
       for (const auto& [answer, branch] : test.lengths)
         if (answer == std::max<std::int64_t>(length, 0)) return branch;
       return kUnknown;

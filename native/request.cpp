@@ -34,6 +34,7 @@ void Request::linearize(nb::handle structures) {
   }
   classify();
   if (spec_.dedup) dedup();
+  choose_variants();
   number();
 }
 

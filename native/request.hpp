@@ -1,8 +1,8 @@
 // One request on its way from the user's structures to the linear form.
 //
 // The stages run in the order of the members below: `read` (walk.cpp, arrays.cpp), `classify` (classify.cpp), `dedup`
-// where the spec asks for it (dedup.cpp), `number` (number.cpp, batching.cpp), then `emit` (emit.cpp, fields.cpp) into
-// arrays that the caller owns.
+// where the spec asks for it (dedup.cpp), `choose_variants` (variants.cpp), `number` (number.cpp, batching.cpp), then
+// `emit` (emit.cpp, fields.cpp) into arrays that the caller owns.
 #pragma once
 
 #include <string>
@@ -133,6 +133,8 @@ class Request {
   std::vector<std::int32_t> first_equals();
   void merge(const std::vector<std::int32_t>& first_equal);
   void emit_staged(const Destination& to) const;
+  // variants.cpp
+  void choose_variants();
 
   // number.cpp
   void number();

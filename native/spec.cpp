@@ -57,6 +57,7 @@ class Reader {
     for (nb::handle field : items("float_fields")) read_float_field(field);
     read_uses();
     read_groups();
+    if (source_.contains("variants")) read_variants(nb::cast<nb::dict>(source_["variants"]));
     for (NodeAttribute& a : spec_.attributes)
       if (a.accessor.is_parts()) {
         python_error(PyExc_TypeError, "the field '" + a.accessor.name() + "' cannot mean several attributes");
@@ -132,6 +133,10 @@ class Reader {
         test.op = Test::Op::kIsNone;
       } else if (op == "length") {
         test.op = Test::Op::kLength;
+      } else if (op == "has_length") {
+        test.op = Test::Op::kHasLength;
+        test.count = int_of(source[2]);
+        path_at = 3;
       } else if (op == "value") {
         test.op = Test::Op::kValue;
       } else if (op == "equals") {
@@ -150,10 +155,7 @@ class Reader {
     if (source.is_none()) return kUnknown;
     const std::string what = text_of(source[0]);
     if (what == "kind") {
-      const std::int64_t kind = int_of(source[1]);
-      if (kind < 0 || kind >= spec_.num_kinds)
-        python_error(PyExc_ValueError, "a linearizer's spec names the unknown kind " + std::to_string(kind));
-      return branch_to_kind(static_cast<std::int32_t>(kind));
+      return branch_to_kind(kind_number(source[1]));
     }
     const auto number = spec_.tests.size();
     spec_.tests.push_back(question(source[1]));
@@ -268,6 +270,29 @@ class Reader {
       spec_.group_kind[k] = first;
     }
     spec_.shared = first >= 0;
+  }
+
+  std::int32_t kind_number(nb::handle value) {
+    const std::int64_t kind = int_of(value);
+    if (kind < 0 || kind >= spec_.num_kinds)
+      python_error(PyExc_ValueError, "a linearizer's spec names the unknown kind " + std::to_string(kind));
+    return static_cast<std::int32_t>(kind);
+  }
+
+  void read_variants(nb::dict source) {
+    spec_.within.assign(static_cast<std::size_t>(spec_.num_kinds), -1);
+    spec_.inlining.resize(static_cast<std::size_t>(spec_.num_kinds));
+    for (auto [kind, variant] : nb::cast<nb::dict>(nb::object(source["within"])))
+      spec_.within[static_cast<std::size_t>(kind_number(kind))] = kind_number(variant);
+    for (nb::handle entry : list_of(source["inlining"])) {
+      Inlining& inlining = spec_.inlining[static_cast<std::size_t>(kind_number(entry[0]))];
+      for (nb::handle hop : list_of(entry[1])) inlining.hops.push_back(path(hop));
+      for (auto [children, variant] : nb::cast<nb::dict>(nb::object(entry[2]))) {
+        std::vector<std::int32_t> kinds;
+        for (nb::handle child : list_of(children)) kinds.push_back(child.is_none() ? -1 : kind_number(child));
+        inlining.variants.emplace_back(std::move(kinds), kind_number(variant));
+      }
+    }
   }
 
   Spec& spec_;

@@ -26,12 +26,13 @@ constexpr std::int32_t kind_of_branch(Branch branch) { return -2 - branch; }
 
 // A question about the node at `path`, and where each answer leads.
 struct Test {
-  enum class Op { kIsLeaf, kIsNone, kLength, kEquals, kValue } op;
+  enum class Op { kIsLeaf, kIsNone, kLength, kHasLength, kEquals, kValue } op;
   enum class Subject { kNode, kSlot, kList, kAttribute } subject;
   int number = 0;  // of the slot, list or attribute asked about
   Path path;
   nb::object value;                                     // kEquals
-  Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kEquals
+  std::int64_t count = 0;                               // kHasLength
+  Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kHasLength, kEquals
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
   nb::object branches;                                  // kValue: dict from (type, answer) to Branch
 };
@@ -82,6 +83,12 @@ struct KindUse {
 // Which nodes run together; see lower/linear_form.py.
 enum class Batching { kHeight, kDepth, kAgenda, kNone };
 
+// The variants of one kind that compute states of children: at which hops, and which for what is inlined there.
+struct Inlining {
+  std::vector<Path> hops;
+  std::vector<std::pair<std::vector<std::int32_t>, std::int32_t>> variants;  // kind per hop or -1; the variant
+};
+
 struct Spec {
   explicit Spec(nb::dict spec);
 
@@ -99,6 +106,8 @@ struct Spec {
   std::vector<std::int32_t> group_kind;  // per kind: the kind that its groups are said to have
   bool shared = false;                   // some kinds share groups, so that a node's kind must be told
   bool dedup = false;                    // equal subtrees become one
+  std::vector<std::int32_t> within;   // per kind, the variant of its nodes that a parent inlines, or -1; may be empty
+  std::vector<Inlining> inlining;     // per kind; empty as `within` is
   std::int64_t max_nodes;
   bool has_calls = false;  // some attribute is a function of the node
 

@@ -14,7 +14,7 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample
-from cortex.ra.ir import Each, Equals, Fact, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
+from cortex.ra.ir import Each, Equals, Fact, HasLength, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
 
 Answer = bool | int | float | str | None
 Path = tuple[Hop, ...]
@@ -78,7 +78,7 @@ class Facts:
             case IsLeaf(path):
                 lengths = (a for t, a in self.known.items() if isinstance(t, Length) and t.path == path)
                 return False if any(lengths) else None
-            case IsNone():
+            case IsNone() | HasLength():
                 return None
             case _:
                 assert_never(test)
@@ -112,7 +112,7 @@ class Exploring:
                 return True
             case IsNone(name, path):
                 return path in self.leaf and name in self.knowledge.slots
-            case Length(name):
+            case Length(name) | HasLength(name):
                 raise NeedsExample(f"the number of children in '{name}'")
             case Value(name):
                 raise NeedsExample(f"the value of '{name}'")
@@ -156,6 +156,8 @@ class Seen:
                 return k.accessors.read(owner, name, None) is None
             case Length(name):
                 return len(k.accessors.items(owner, name))
+            case HasLength(name, count):
+                return len(k.accessors.items(owner, name)) == count
             case Equals(name, value):
                 return bool(plain(k.accessors.read(owner, name, None), name, owner) == value)
             case Value(name):

@@ -4,6 +4,7 @@
     for g in 0..num_groups:
       if group_kind(g) == 1:                                             (only the kinds that recurse)
         for n in group_start(g)..group_start(g) + group_len(g): ...
+    for n in 0..num_nodes: ...                                           (the model's finish, where it has one)
 
 Kinds without groups of their own are computed inside the recursion altogether, and every nest asks:
 
@@ -18,10 +19,10 @@ from cortex.ilir.ir import Buffer, For, Func, If, Scope, Stmt
 from cortex.ir.scalar import Binary, Expr, Index, Int
 from cortex.lower.linear_form import NUM_GROUPS, NUM_NODES, index_functions, num_edges, shared_kinds, sizes
 from cortex.lower.nests import NestBuilder
-from cortex.lower.places import GROUP, EdgesOfGroup, NodesOfGroup, NodesOfKind, Place
+from cortex.lower.places import GROUP, AllNodes, EdgesOfGroup, NodesOfGroup, NodesOfKind, Place
 from cortex.lower.promises import promises
 from cortex.lower.read import is_stored, state_buffer
-from cortex.lower.stages import before_recursion, joined_products
+from cortex.lower.stages import before_recursion, heads_of_sums, joined_products
 from cortex.ra import ir as ra
 
 
@@ -33,14 +34,15 @@ def lower(m: ra.Model, lanes: int) -> Func:
         for f in m.fields
         if f.type.dtype == "f32"
     ]
-    buffers += [
-        Buffer(state_buffer(s.name), "f32", (NUM_NODES, *_extents(s.type)), Scope.STATE, _row_align(s.type, lanes))
-        for s in m.states
-    ]
+    buffers += [_state(s, Scope.STATE, lanes) for s in m.outputs]
+    # States that only the recursion uses live as long as the call.
+    buffers += [_state(s, Scope.SCRATCH, lanes) for s in m.states if s not in m.outputs]
     first: list[Stmt] = []
     arms: dict[int, tuple[Stmt, ...]] = {}
     shared = shared_kinds(m)
     for number, kind in enumerate(m.kinds):
+        if kind.is_within:
+            continue
         early, late, temporaries = _lower_kind(m, number, kind, lanes)
         buffers += temporaries
         first += early
@@ -49,6 +51,10 @@ def lower(m: ra.Model, lanes: int) -> Func:
             arms[arm] = (*arms.get(arm, ()), *late)
     tests = tuple(If(Binary("eq", Index("group_kind", (GROUP,)), Int(arm)), late) for arm, late in arms.items())
     body = (*first, For(GROUP.name, Int(0), NUM_GROUPS, tests)) if arms else tuple(first)
+    if m.finish is not None:
+        nests, temporaries = _lower_finish(m, m.finish, lanes)
+        buffers += temporaries
+        body = (*body, *nests)
     return Func(m.name, sizes(m), index_functions(m), tuple(buffers), body, promises=promises(m))
 
 
@@ -62,7 +68,8 @@ def _lower_kind(
         early = frozenset()
     of = None if kind.own_group else number
     lets = {let.name: let for let in kind.lets}
-    stored = [let for let in kind.lets if is_stored(let)]
+    heads = heads_of_sums(kind)
+    stored = [let for let in kind.lets if is_stored(let) and let.name not in heads]
     names = {let.name: f"{kind.name}_{joins.get(let.name, let.name)}" for let in stored}
     build = NestBuilder(f"{kind.name}_", lets, names, joins)
     before: list[Stmt] = []
@@ -77,12 +84,33 @@ def _lower_kind(
     for state, result in zip(m.states, kind.results, strict=True):
         place = NodesOfKind(number) if all_early else NodesOfGroup(of)
         (before if all_early else inside).extend(build.result(state_buffer(state.name), lets[result], place))
-    temporaries = [
-        Buffer(names[let.name], "f32", (_rows(let), *_extents(let.type)), Scope.SCRATCH, _row_align(let.type, lanes))
-        for let in stored
-        if let.name not in joins
-    ]
+    # The states of inlined children are written last: nothing in the group reads them.
+    for child in kind.inlined:
+        for state, result in zip(m.states, child.results, strict=True):
+            inside += build.result(state_buffer(state.name), lets[result], NodesOfGroup(), (child.hop,))
+    temporaries = [_temporary(names[let.name], let, lanes) for let in stored if let.name not in joins]
     return tuple(before), tuple(inside), temporaries
+
+
+def _lower_finish(m: ra.Model, finish: ra.Finish, lanes: int) -> tuple[tuple[Stmt, ...], list[Buffer]]:
+    """The nests that compute what users see from the states of the recursion, and their temporaries."""
+    lets = {let.name: let for let in finish.lets}
+    stored = [let for let in finish.lets if is_stored(let)]
+    names = {let.name: f"finish_{let.name}" for let in stored}
+    build = NestBuilder("finish_", lets, names, {})
+    nests = [s for let in stored for s in build.let(let, AllNodes())]
+    for state, result in zip(finish.states, finish.results, strict=True):
+        if state not in m.states:
+            nests += build.result(state_buffer(state.name), lets[result], AllNodes())
+    return tuple(nests), [_temporary(names[let.name], let, lanes) for let in stored]
+
+
+def _state(s: ra.StateDecl, scope: Scope, lanes: int) -> Buffer:
+    return Buffer(state_buffer(s.name), "f32", (NUM_NODES, *_extents(s.type)), scope, _row_align(s.type, lanes))
+
+
+def _temporary(name: str, let: ra.Let, lanes: int) -> Buffer:
+    return Buffer(name, "f32", (_rows(let), *_extents(let.type)), Scope.SCRATCH, _row_align(let.type, lanes))
 
 
 def _rows(let: ra.Let) -> Expr:

@@ -63,12 +63,13 @@ class NestBuilder:
             case _:
                 raise InternalError(f"let {let.name}: {type(let.op).__name__} is a view and has no nest")
 
-    def result(self, state: str, let: ra.Let, place: Place) -> tuple[Stmt, ...]:
-        """The nest that copies a result into its state buffer."""
-        loops = Loops(f"{self.prefix}{state}", place)
+    def result(self, state: str, let: ra.Let, place: Place, path: tuple[ra.Hop, ...] = ()) -> tuple[Stmt, ...]:
+        """The nest that copies a result into its state buffer, at the node that `path` leads to."""
+        loops = Loops("_".join([f"{self.prefix}{state}", *(_word(hop) for hop in path)]), place)
         index = loops.axes(let.type.shape)
-        value = Reader(self.lets, self.buffers, place)(let.name, index, loops.row)
-        return loops.around(let.type.shape, (Store(state, (place.node(loops.row), *index), value),))
+        read = Reader(self.lets, self.buffers, place)
+        value = read(let.name, index, loops.row)
+        return loops.around(let.type.shape, (Store(state, (read.reach(path, loops.row), *index), value),))
 
     def contract(
         self, let: ra.Let, spec: str, operands: tuple[str, str], read: Reader, loops: Loops, target: tuple[Expr, ...]
@@ -145,6 +146,10 @@ class NestBuilder:
             nests += loops.around(shape, (Store(self.buffers[let.name], (at, *moved), read(x, index, loops.row)),))
             offset += shape[axis]
         return tuple(nests)
+
+
+def _word(hop: ra.Hop) -> str:
+    return f"{hop.name}_{hop.index}" if isinstance(hop, ra.Item) else hop.name
 
 
 class Loops:

@@ -2,6 +2,7 @@
 
     NodesOfKind    all nodes of a kind, whatever their height; for work that reads no child states
     NodesOfGroup   the nodes of one group
+    AllNodes       every node of the request; for what is left to do once the recursion is over
     EdgesOfGroup   the edges of one list relation that start at the nodes of one group
 
 In a group that several kinds share, `of` is the kind whose nodes are meant, and each row is asked for it.
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from cortex.ir.scalar import Binary, Expr, Index, Int, Var
+from cortex.lower.linear_form import NUM_NODES
 
 GROUP = Var("g")
 
@@ -69,6 +71,26 @@ class NodesOfGroup:
 
 
 @dataclass(frozen=True)
+class AllNodes:
+    """Rows n in 0..num_nodes; row n is the node n."""
+
+    letter = "n"
+    relation = None
+
+    def bounds(self) -> tuple[Expr, Expr]:
+        """First row, and one past the last."""
+        return Int(0), NUM_NODES
+
+    def node(self, row: Expr) -> Expr:
+        """The node of a row."""
+        return row
+
+    def asked(self, row: Expr) -> Expr | None:
+        """What a row must be asked, if anything."""
+        return None
+
+
+@dataclass(frozen=True)
 class EdgesOfGroup:
     """Rows e in the edges of the group's nodes; row e belongs to the node relation_parent(e)."""
 
@@ -90,4 +112,4 @@ class EdgesOfGroup:
         return _is_of(self.of, self.node(row))
 
 
-Place: TypeAlias = NodesOfKind | NodesOfGroup | EdgesOfGroup
+Place: TypeAlias = NodesOfKind | NodesOfGroup | AllNodes | EdgesOfGroup

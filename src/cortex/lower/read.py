@@ -1,7 +1,8 @@
 """Reading the value of a let at an index: views become index arithmetic, the rest a load.
 
 A let that computes is *stored* in a buffer of its own; leaves (params, fields, states), views (slice, reshape,
-transpose, broadcast, lookup) and everything that is not f32 are read in place.
+transpose, broadcast, lookup), everything that is not f32, and the heads of sums over children (see stages.py) are
+read in place.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Reader:
     def __call__(self, name: str, index: tuple[Expr, ...], row: Expr) -> Expr:
         """The value of let `name` at `index`, seen from `row`."""
         let = self.lets[name]
-        if is_stored(let):
+        if name in self.buffers:
             at = self.place.node(row) if let.over is None else row
             return Load(self.buffers[name], (at, *index))
         match let.op:

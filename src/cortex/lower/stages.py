@@ -10,6 +10,8 @@ from __future__ import annotations
 from cortex.ra import ir as ra
 from cortex.ra.shapes import operand_names
 
+_LEAVES = (ra.State, ra.Field, ra.Param, ra.Fill, ra.Arity)
+
 
 def before_recursion(kind: ra.Kind) -> frozenset[str]:
     """The lets of `kind` that are computed for all its nodes before the recursion starts.
@@ -38,6 +40,34 @@ def before_recursion(kind: ra.Kind) -> frozenset[str]:
             chosen.add(name)
             stack.extend(operand_names(lets[name].op))
     return frozenset(chosen)
+
+
+def heads_of_sums(kind: ra.Kind) -> frozenset[str]:
+    """Per-edge lets that a reduction over children reads in place, so that no value per edge is stored.
+
+    before:  for e: for j: t[e, j] = a[child(e), j] * b[child(e), j]
+             for n: for j: for e in ptr(n)..ptr(n+1): s[n, j] += t[e, j]
+    after:   for n: for j: for e in ptr(n)..ptr(n+1): s[n, j] += a[child(e), j] * b[child(e), j]
+
+    Such a let is arithmetic on states, fields and parameters, with nothing but arithmetic below it, and is used once:
+    by the reduction or by another such let. Functions stay out: the reduction's loop would hold their expansion.
+    """
+    lets = {let.name: let for let in kind.lets}
+    users: dict[str, list[ra.Let]] = {}
+    for let in kind.lets:
+        for name in operand_names(let.op):
+            users.setdefault(name, []).append(let)
+    heads: set[str] = set()
+    for let in reversed(kind.lets):
+        uses = users.get(let.name, [])
+        read_once = len(uses) == 1 and (isinstance(uses[0].op, ra.OverChildren) or uses[0].name in heads)
+        if let.over is not None and read_once and isinstance(let.op, ra.Binary) and let.type.dtype == "f32":
+            heads.add(let.name)
+    for let in kind.lets:
+        below = [n for n in operand_names(let.op) if n not in heads and not isinstance(lets[n].op, _LEAVES)]
+        if let.name in heads and below:
+            heads.remove(let.name)
+    return frozenset(heads)
 
 
 def joined_products(kind: ra.Kind, early: frozenset[str]) -> dict[str, str]:

@@ -89,7 +89,10 @@ class _Group:
 
 
 def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> dict[str, Array]:
-    """Every state of every node: an array (num_nodes, *shape) for each, computed in `dtype`."""
+    """Every state of every node, of the recursion and of the finish: an array (num_nodes, *shape) for each.
+
+    Values are computed in `dtype`.
+    """
     count = form.sizes["num_nodes"]
     states = {s.name: np.zeros((count, *s.type.shape), dtype) for s in m.states}
     fields = {f.name: _field(f, form, dtype) for f in m.fields}
@@ -100,6 +103,8 @@ def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> d
         for start, stop, k in _runs(m, arrays):
             group = _Group(start, stop, form, fields, states)
             kind = m.kinds[k]
+            if kind.is_within:
+                continue
             known = constants.setdefault(k, {})
             values = dict(known)
             for let in kind.lets:
@@ -109,6 +114,12 @@ def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> d
                         known[let.name] = value
             for s, result in zip(m.states, kind.results, strict=True):
                 states[s.name][group.start : group.stop] = values[result].data
+            for child in kind.inlined:
+                ids, _ = _follow((child.hop,), group)
+                for s, result in zip(m.states, child.results, strict=True):
+                    states[s.name][ids] = values[result].data
+        if m.finish is not None:
+            states |= _finish(m.finish, given, _Group(0, count, form, fields, states), dtype)
     return states
 
 
@@ -123,6 +134,14 @@ def _runs(m: ir.Model, arrays: Mapping[str, Any]) -> Iterator[tuple[int, int, in
         cuts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
         for a, b in pairwise(cuts):
             yield first + a, first + b, int(kinds[a])
+
+
+def _finish(finish: ir.Finish, params: Params, every: _Group, dtype: Any) -> dict[str, Array]:
+    """The states that users see, from those of the recursion at every node."""
+    values: dict[str, _Value] = {}
+    for let in finish.lets:
+        values[let.name] = _evaluate(let.op, values, params, every, dtype)
+    return {s.name: _lift(values[r], "", every) for s, r in zip(finish.states, finish.results, strict=True)}
 
 
 def derived(m: ir.Model, params: Params, dtype: Any = np.float64) -> dict[str, Array]:

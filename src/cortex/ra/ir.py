@@ -1,15 +1,15 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup
-    Kind   = name, guard, lets, results, own_group
+    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, finish
+    Kind   = name, guard, lets, results, own_group, variant_of, inlined
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
            | Contract | Reduce | OverChildren                                  sums and other reductions
            | Concat | Slice | Reshape | Transpose | Broadcast | Lookup         data movement
     Hop    = Slot | Item | Each                                                one step down the structure
-    Test   = IsLeaf | IsNone | Length | Equals | Value                         what a guard asks
+    Test   = IsLeaf | IsNone | Length | HasLength | Equals | Value             what a guard asks
 
 The graph of a kind is a list of lets in an order in which every operand precedes its use; operands are names.
 A let is *per node* (`over` is None) or *per edge* of one list relation (`over` names it): then it has one
@@ -77,7 +77,7 @@ class Field(Node):
 
 @node
 class State(Node):
-    """State `name` of the node reached by `path`, which is not empty."""
+    """State `name` of the node reached by `path`, which is empty only in a `Finish`."""
 
     name: str
     path: tuple[Hop, ...]
@@ -251,6 +251,15 @@ class Length(Node):
 
 
 @node
+class HasLength(Node):
+    """Has the list relation `name` exactly `count` children?"""
+
+    name: str
+    count: int
+    path: tuple[Hop, ...] = ()
+
+
+@node
 class Equals(Node):
     """Does the attribute `name` equal `value`? (a str, int, float, bool or None)"""
 
@@ -267,7 +276,7 @@ class Value(Node):
     path: tuple[Hop, ...] = ()
 
 
-Test: TypeAlias = "IsLeaf | IsNone | Length | Equals | Value"
+Test: TypeAlias = "IsLeaf | IsNone | Length | HasLength | Equals | Value"
 
 
 @node
@@ -279,6 +288,15 @@ class Fact(Node):
 
 
 @node
+class Inlined(Node):
+    """The child at `hop`, of kind `kind`, whose states its parent computes: `results[i]` is its state i."""
+
+    hop: Slot | Item
+    kind: str
+    results: tuple[str, ...]
+
+
+@node
 class Kind(Node):
     """The nodes whose facts agree with `guard`, and how their states are computed.
 
@@ -286,6 +304,10 @@ class Kind(Node):
     kinds of a model form a decision tree, so at most one kind fits a node. `results[i]` names the let that is
     state i. Kinds with `own_group` are run in groups of their own; all others share groups, in which every node's
     kind is asked.
+
+    A kind that is a variant of another takes some of its nodes, chosen by heights when a request is linearized (see
+    lower/linear_form.py). With `inlined` children, it computes their states too. Without, it computes nothing: its
+    nodes are those that their parents inline.
     """
 
     name: str
@@ -293,6 +315,13 @@ class Kind(Node):
     lets: tuple[Let, ...]
     results: tuple[str, ...]
     own_group: bool = True
+    variant_of: str = ""
+    inlined: tuple[Inlined, ...] = ()
+
+    @property
+    def is_within(self) -> bool:
+        """Are its nodes computed by their parents?"""
+        return bool(self.variant_of) and not self.inlined
 
 
 @node
@@ -344,6 +373,19 @@ class Table(Node):
     params: tuple[str, ...]
 
 
+@node
+class Finish(Node):
+    """How the states that users see follow from the states of the recursion, at every node, once all are known.
+
+    The lets are per node and read parameters and `State(name, ())`: a state of the recursion at the node itself.
+    A state of the recursion that users see too has the same name in both and is passed on as it is.
+    """
+
+    states: tuple[StateDecl, ...]
+    lets: tuple[Let, ...]
+    results: tuple[str, ...]
+
+
 Batching = Literal["height", "depth", "agenda", "none"]
 
 
@@ -353,6 +395,7 @@ class Model(Node):
 
     `batching` says which nodes run together (see lower/linear_form.py), `dedup` whether equal subtrees of a request
     are one; neither changes what the states are.
+    `states` are those of the recursion; users see them, or those of `finish` where there is one.
     """
 
     name: str
@@ -366,3 +409,9 @@ class Model(Node):
     tables: tuple[Table, ...] = ()
     batching: Batching = "height"
     dedup: bool = False
+    finish: Finish | None = None
+
+    @property
+    def outputs(self) -> tuple[StateDecl, ...]:
+        """The states that users see."""
+        return self.states if self.finish is None else self.finish.states

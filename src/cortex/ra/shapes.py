@@ -47,8 +47,7 @@ def infer(op: ir.Op, types: Mapping[str, ir.TensorType], declared: Declared) -> 
             return _named(declared.params, name, "parameter")
         case ir.Field(name):
             return _named(declared.fields, name, "field")
-        case ir.State(name, path):
-            _require(bool(path), op, "a state is read from a child, so the path must not be empty")
+        case ir.State(name):
             return _named(declared.states, name, "state")
         case ir.Arity(name):
             _require(name in declared.lists, op, f"the lists are {declared.lists}")

@@ -45,16 +45,22 @@ def show(m: ir.Model) -> str:
         lines += ["", f"tables {', '.join(t.params)}: every {t.field}", show_kind(t.kind, t.params)]
     for kind in m.kinds:
         lines += ["", show_kind(kind, tuple(s.name for s in m.states))]
+    if m.finish is not None:
+        lines += ["", "finish: every node, after the recursion", *_body(m.finish.lets, m.finish.results)]
+        lines.append(_returned(tuple(s.name for s in m.finish.states), m.finish.results))
     return "\n".join(lines) + "\n"
 
 
 def show_kind(kind: ir.Kind, states: tuple[str, ...]) -> str:
     """One kind as text; `states` names its results."""
-    results = ", ".join(f"{s} = {r}" for s, r in zip(states, kind.results, strict=False))
+    if kind.is_within:
+        return f"kind {kind.name}: {kind.variant_of}, computed by the parent"
     shared = "" if kind.own_group else ", shares groups"
-    return "\n".join(
-        [f"kind {kind.name}: {show_guard(kind.guard)}{shared}", *_body(kind.lets, kind.results), f"  return {results}"]
-    )
+    of = f"{kind.variant_of}, " if kind.variant_of else ""
+    names = [*states, *(f"{_path((child.hop,))}.{s}" for child in kind.inlined for s in states)]
+    results = (*kind.results, *(r for child in kind.inlined for r in child.results))
+    body = _body(kind.lets, results)
+    return "\n".join([f"kind {kind.name}: {of}{show_guard(kind.guard)}{shared}", *body, _returned(tuple(names), results)])
 
 
 def show_guard(guard: tuple[ir.Fact, ...]) -> str:
@@ -65,6 +71,10 @@ def show_guard(guard: tuple[ir.Fact, ...]) -> str:
 def show_type(t: ir.TensorType) -> str:
     """A type, as in f32[3, 4]; a scalar has no brackets."""
     return f"{t.dtype}[{', '.join(map(str, t.shape))}]" if t.shape else t.dtype
+
+
+def _returned(states: tuple[str, ...], results: tuple[str, ...]) -> str:
+    return "  return " + ", ".join(f"{s} = {r}" for s, r in zip(states, results, strict=False))
 
 
 def _body(lets: tuple[ir.Let, ...], results: tuple[str, ...]) -> list[str]:
@@ -181,6 +191,8 @@ def _fact(fact: ir.Fact) -> str:
             return f"{_path(path)}.{name} is {'None' if answer else 'not None'}"
         case ir.Length(name, path):
             return f"len({_path(path)}.{name}) is {answer}"
+        case ir.HasLength(name, count, path):
+            return f"len({_path(path)}.{name}) {'==' if answer else '!='} {count}"
         case ir.Equals(name, value, path):
             return f"{_path(path)}.{name} {'==' if answer else '!='} {value!r}"
         case ir.Value(name, path):

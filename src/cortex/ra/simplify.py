@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from cortex.errors import InternalError
 from cortex.ra import ir
+from cortex.ra.guards import length_told
 from cortex.ra.rules import RULES
 from cortex.ra.rules.graph import Graph, Rule, Uses, uses_of
 from cortex.ra.shapes import Declared, operand_names, rename_operands
@@ -63,13 +64,5 @@ def _round(kind: ir.Kind, declared: Declared, rules: tuple[Rule, ...], lengths: 
 
 def _lengths(kind: ir.Kind, declared: Declared) -> dict[str, int]:
     """The lengths of list relations that the guard tells."""
-    lengths: dict[str, int] = {}
-    for fact in kind.guard:
-        match fact:
-            case ir.Fact(ir.IsLeaf(()), True):
-                lengths |= dict.fromkeys(declared.lists, 0)
-            case ir.Fact(ir.IsNone(name, ()), True) if name in declared.lists:
-                lengths[name] = 0
-            case ir.Fact(ir.Length(name, ()), int(answer)):
-                lengths[name] = answer
-    return lengths
+    told = {name: length_told(kind.guard, name) for name in declared.lists}
+    return {name: length for name, length in told.items() if length is not None}

@@ -5,9 +5,11 @@
 * A let that reads `Each` of a relation, or a per-edge operand, is per edge of that relation and of no other;
   `OverChildren` reads a value per edge of its relation and is itself per node, as results are.
 * A path may start with one `Each`; what follows are slots and items. An item exists by the guard.
+* Kinds read states of children; a finish reads states of the node itself and parameters, and nothing else of nodes.
 * Derived parameters read only parameters declared before them.
 * A table's parameters have a row for every value of its field, which has a limit and is all that its kind reads.
-* Guards form a decision tree: two of them agree up to a question to which they have different answers.
+* A variant names a kind with a guard of its own, and reads no state of the children that it inlines.
+* Guards of other kinds form a decision tree: two of them agree up to a question to which they have different answers.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from itertools import combinations
 
 from cortex.errors import InternalError
 from cortex.ra import ir
+from cortex.ra.guards import length_told
 from cortex.ra.shapes import Declared, infer, operand_names
 from cortex.ra.show import show
 
@@ -31,8 +34,10 @@ def verify(m: ir.Model) -> None:
             _table(table, m, declared)
         for kind in m.kinds:
             _kind(kind, m, declared)
-        for a, b in combinations(m.kinds, 2):
+        for a, b in combinations([k for k in m.kinds if not k.variant_of], 2):
             _guards(a, b)
+        if m.finish is not None:
+            _finish(m.finish, m, declared)
     except InternalError as error:
         error.add_note(show(m))
         raise
@@ -92,14 +97,39 @@ def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:
         _over(let, overs, f"{where}, let {let.name!r}")
         if isinstance(let.op, ir.Field | ir.State):
             _path(let.op.path, kind.guard, m, f"{where}, let {let.name!r}")
+        if isinstance(let.op, ir.State) and not let.op.path:
+            raise InternalError(f"{where}, let {let.name!r} reads a child's state, so the path must not be empty")
     for fact in kind.guard:
         _path(fact.test.path, kind.guard, m, f"{where}, guard")
-    if len(kind.results) != len(m.states):
-        raise InternalError(f"{where} has {len(kind.results)} results for {len(m.states)} states")
-    for state, result in zip(m.states, kind.results, strict=True):
-        _result(f"{where}, state {state.name!r}", result, types, state.type)
-        if overs[result] is not None:
-            raise InternalError(f"{where}, state {state.name!r}: result {result!r} is per edge of {overs[result]!r}")
+    for results in (kind.results, *(child.results for child in kind.inlined)):
+        if len(results) != len(m.states):
+            raise InternalError(f"{where} has {len(results)} results for {len(m.states)} states")
+        for state, result in zip(m.states, results, strict=True):
+            _result(f"{where}, state {state.name!r}", result, types, state.type)
+            if overs[result] is not None:
+                place = f"{where}, state {state.name!r}"
+                raise InternalError(f"{place}: result {result!r} is per edge of {overs[result]!r}")
+    plain = {k.name for k in m.kinds if not k.variant_of}
+    for name in (kind.variant_of, *(child.kind for child in kind.inlined)):
+        if name and name not in plain:
+            raise InternalError(f"{where} is made from {name!r}, which is no kind with a guard of its own")
+    for child in kind.inlined:
+        if any(isinstance(let.op, ir.State) and let.op.path == (child.hop,) for let in kind.lets):
+            raise InternalError(f"{where} reads a state of {child.hop}, which it computes itself")
+
+
+def _finish(finish: ir.Finish, m: ir.Model, declared: Declared) -> None:
+    types = _lets(finish.lets, declared, "finish")
+    ops = {let.name: let.op for let in finish.lets}
+    for let in finish.lets:
+        own = isinstance(let.op, ir.State) and not let.op.path
+        if let.over is not None or (isinstance(let.op, ir.Field | ir.State | ir.Arity | ir.OverChildren) and not own):
+            raise InternalError(f"finish, let {let.name!r} reads more than states of the node itself: {let.op}")
+    _unique([s.name for s in finish.states], "finish: state")
+    for state, result in zip(finish.states, finish.results, strict=True):
+        _result(f"finish, state {state.name!r}", result, types, state.type)
+        if any(s.name == state.name for s in m.states) and ops[result] != ir.State(state.name, ()):
+            raise InternalError(f"finish: {state.name!r} is a state of the recursion, but is computed anew")
 
 
 def _lets(lets: tuple[ir.Let, ...], declared: Declared, where: str) -> dict[str, ir.TensorType]:
@@ -141,10 +171,8 @@ def _path(path: tuple[ir.Hop, ...], guard: tuple[ir.Fact, ...], m: ir.Model, whe
             raise InternalError(f"{where}: {hop} names no such relation; there are {', '.join(known) or 'none'}")
         if isinstance(hop, ir.Each) and position > 0:
             raise InternalError(f"{where}: {hop} is hop {position} of a path; only the first may be an Each")
-        if isinstance(hop, ir.Item):
-            told = [f.answer for f in guard if f.test == ir.Length(hop.name, path[:position])]
-            if not any(isinstance(n, int) and hop.index < n for n in told):
-                raise InternalError(f"{where}: nothing in the guard makes {hop} exist")
+        if isinstance(hop, ir.Item) and hop.index >= (length_told(guard, hop.name, path[:position]) or 0):
+            raise InternalError(f"{where}: nothing in the guard makes {hop} exist")
 
 
 def _guards(a: ir.Kind, b: ir.Kind) -> None:

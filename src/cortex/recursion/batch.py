@@ -7,7 +7,7 @@ from typing import get_args
 
 from cortex.ir.step import Step, step
 from cortex.ra import ir
-from cortex.recursion.refuse import refuse
+from cortex.recursion.refuse import refuse, refuse_unrolled
 
 
 @step
@@ -30,6 +30,7 @@ class Batch(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with the policy chosen."""
+        refuse_unrolled(self, program)
         known = get_args(ir.Batching)
         if self.policy not in known:
             refuse(self, f"there is no policy {self.policy!r}. The policies: {', '.join(known)}.", program)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cortex.ir.step import Step, step
 from cortex.ra import ir
+from cortex.recursion.refuse import refuse_unrolled
 
 
 @step
@@ -23,4 +24,5 @@ class Dedup(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with `Model.dedup` set."""
+        refuse_unrolled(self, program)
         return replace(program, dedup=True)

@@ -10,6 +10,7 @@ from cortex.ra.build import Builder
 from cortex.ra.rules.graph import VIEWS
 from cortex.ra.shapes import Declared, operand_names, rename_operands
 from cortex.ra.simplify import drop_dead_lets
+from cortex.recursion.refuse import refuse_unrolled
 
 
 @step
@@ -27,6 +28,7 @@ class Hoist(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with such lets replaced by parameters, which `Model.derived` defines."""
+        refuse_unrolled(self, program)
         declared = Declared.of(program)
         found = _Found(program)
         kinds = tuple(_hoist_kind(kind, declared, found) for kind in program.kinds)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cortex.ir.step import Step, step
 from cortex.ra import ir
-from cortex.recursion.refuse import find_kind
+from cortex.recursion.refuse import find_kind, refuse_unrolled
 
 
 @step
@@ -27,6 +27,7 @@ class Specialize(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with `Kind.own_group` set accordingly."""
+        refuse_unrolled(self, program)
         for name in self.kinds or ():
             find_kind(program, name, self)
         own = {k.name for k in program.kinds} if self.kinds is None else set(self.kinds)

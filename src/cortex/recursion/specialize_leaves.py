@@ -8,6 +8,7 @@ from cortex.ir.step import Step, step
 from cortex.ra import ir
 from cortex.ra.shapes import Declared
 from cortex.ra.simplify import simplify_kind
+from cortex.recursion.refuse import refuse_unrolled
 
 
 @step
@@ -24,6 +25,7 @@ class SpecializeLeaves(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with such kinds split; others, and their order, stay."""
+        refuse_unrolled(self, program)
         declared = Declared.of(program)
         names = {k.name for k in program.kinds}
         kinds: list[ir.Kind] = []
@@ -49,6 +51,8 @@ def _may_be_leaf_or_not(kind: ir.Kind, slots: tuple[str, ...]) -> bool:
                 return False
             case ir.Fact(ir.IsNone(name, ()), True):
                 reduced.discard(name)
+            case ir.Fact(ir.HasLength(name, count, ()), True) if count:
+                return False
             case ir.Fact(ir.Length(name, ()), answer):
                 if answer:
                     return False

@@ -9,7 +9,7 @@ from cortex.ir.step import Step, step
 from cortex.ra import ir
 from cortex.ra.build import Builder
 from cortex.ra.shapes import Declared
-from cortex.recursion.refuse import find_kind, refuse
+from cortex.recursion.refuse import find_kind, refuse, refuse_unrolled
 
 FLOAT_BYTES = 4
 
@@ -34,6 +34,7 @@ class Tabulate(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with such kinds replaced by look-ups, and `Model.tables` to be filled."""
+        refuse_unrolled(self, program)
         if self.kind is not None:
             kind = find_kind(program, self.kind, self)
             found = candidate(program, kind)

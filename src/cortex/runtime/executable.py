@@ -118,7 +118,7 @@ class Executable:
         loaded = self._require()
         states = interp.run(loaded.compiled.model, loaded.params, form)
         order = form.arrays["order"]
-        return {name: values[order] for name, values in states.items()}
+        return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
 
     def _require(self) -> _Loaded:
         if self._loaded is None:
@@ -183,7 +183,7 @@ class _Loaded:
 
         self.compiled = compiled
         m, f = compiled.model, compiled.func
-        self.names = tuple(s.name for s in m.states)
+        self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
         for table, program in zip(m.tables, compiled.tables, strict=True):
             self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
@@ -230,7 +230,7 @@ def _entry(
         case Scope.FIELD:
             return "field", b.name.removeprefix("field_")
         case Scope.STATE:
-            state = next(s for s in m.states if f"state_{s.name}" == b.name)
+            state = next(s for s in m.outputs if f"state_{s.name}" == b.name)
             return "state", state.name, state.type.shape, _row(b)
         case Scope.PRIVATE:
             return "private", private_stride(b)

@@ -22,11 +22,13 @@ from cortex.errors import InternalError
 from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.lower.linear_form import LinearForm
+from cortex.ra.guards import length_told
 from cortex.ra.ir import (
     Each,
     Equals,
     Fact,
     Field,
+    HasLength,
     Hop,
     IsLeaf,
     IsNone,
@@ -89,6 +91,8 @@ def linearizer_spec(
     }
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
     spec["max_nodes"] = MAX_OBJECTS if max_nodes is None else max_nodes
+    if any(kind.variant_of for kind in m.kinds):
+        spec["variants"] = variants(m)
     return spec
 
 
@@ -103,6 +107,8 @@ def decision_tree(m: Model) -> tuple[Any, ...] | None:
     """The guards of the kinds as nested ("kind", number) and ("test", test, {answer: subtree})."""
     whole: dict[Any, Any] = {"": None}
     for number, kind in enumerate(m.kinds):
+        if kind.variant_of:
+            continue
         branches: dict[Any, Any] = whole
         answer: Any = ""
         for fact in kind.guard:
@@ -126,6 +132,28 @@ def _key(fact: Fact) -> Any:
     return (type(fact.answer), fact.answer) if like_int else fact.answer
 
 
+def variants(m: Model) -> dict[str, Any]:
+    """Which variant of a kind a node has by the children that it inlines; see lower/linear_form.py.
+
+    `within` maps kinds to the variant for inlined nodes. `inlining` has, for each kind with variants that inline, its
+    hops and a mapping from what is inlined at each hop (a kind, or None) to the variant.
+    """
+    number = {kind.name: i for i, kind in enumerate(m.kinds)}
+    within = {number[k.variant_of]: i for i, k in enumerate(m.kinds) if k.is_within}
+    inlining: list[tuple[int, list[Any], dict[tuple[int | None, ...], int]]] = []
+    for base in m.kinds:
+        own = [k for k in m.kinds if k.variant_of == base.name and k.inlined]
+        hops = _unique(child.hop for k in own for child in k.inlined)
+        by_children = {tuple(_inlined_at(k, hop, number) for hop in hops): number[k.name] for k in own}
+        if own:
+            inlining.append((number[base.name], [_path((hop,)) for hop in hops], by_children))
+    return {"within": within, "inlining": inlining}
+
+
+def _inlined_at(kind: Kind, hop: Hop, number: Mapping[str, int]) -> int | None:
+    return next((number[child.kind] for child in kind.inlined if child.hop == hop), None)
+
+
 def _test(test: Test) -> tuple[Any, ...]:
     match test:
         case IsLeaf(path):
@@ -134,6 +162,8 @@ def _test(test: Test) -> tuple[Any, ...]:
             return ("is_none", name, _path(path))
         case Length(name, path):
             return ("length", name, _path(path))
+        case HasLength(name, count, path):
+            return ("has_length", name, count, _path(path))
         case Equals(name, value, path):
             return ("equals", name, value, _path(path))
         case Value(name, path):
@@ -165,7 +195,7 @@ def _tested(m: Model) -> Iterator[str]:
             match fact.test:
                 case IsLeaf():
                     pass
-                case IsNone(name) | Length(name) | Equals(name) | Value(name):
+                case IsNone(name) | Length(name) | HasLength(name) | Equals(name) | Value(name):
                     yield name
                 case _:
                     assert_never(fact.test)
@@ -187,10 +217,7 @@ def _is_sure(path: Path, guard: tuple[Fact, ...]) -> bool:
             case Slot(name):
                 sure = Fact(IsNone(name, before), False) in guard
             case Item(name, index):
-                sure = any(
-                    isinstance(f.test, Length) and f.test == Length(name, before) and _above(f.answer, index)
-                    for f in guard
-                )
+                sure = index < (length_told(guard, name, before) or 0)
             case Each():
                 sure = True
             case _:
@@ -198,10 +225,6 @@ def _is_sure(path: Path, guard: tuple[Fact, ...]) -> bool:
         if not sure:
             return False
     return True
-
-
-def _above(answer: object, index: int) -> bool:
-    return isinstance(answer, int) and answer > index
 
 
 def _unique(items: Iterable[Any]) -> list[Any]:

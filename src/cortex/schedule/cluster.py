@@ -27,7 +27,9 @@ def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
             continue
         nest = nest_of(f, s)
         first, after = _earliest(known, clusters, nest)
-        home = next((c for c in clusters[first:] if _joins(c, nest, most_sums)), None)
+        # States of inlined children are stored at nodes that no fact tells apart: nothing joins such a nest to others.
+        apart = not _pointwise(known, nest, nest)
+        home = None if apart else next((c for c in clusters[first:] if _joins(c, nest, most_sums)), None)
         if home is None:
             clusters.insert(after, [nest])
         else:

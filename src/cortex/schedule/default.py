@@ -60,8 +60,9 @@ def default_schedule(f: Func, registers: Registers) -> tuple[Step[Func], ...]:
 
 
 def _nest_lists(f: Func) -> list[Block]:
-    """The statement lists that hold nests: before the recursion, and one per kind inside it."""
-    lists = [tuple(s for s in f.body if not _is_group_loop(s))]
+    """The statement lists that hold nests: before the recursion, after it, and one per kind inside it."""
+    groups = next((i for i, s in enumerate(f.body) if _is_group_loop(s)), len(f.body))
+    lists = [f.body[:groups], f.body[groups + 1 :]]
     for s in f.body:
         if isinstance(s, For) and _is_group_loop(s):
             lists += [arm.then for arm in s.body if isinstance(arm, If)]

@@ -13,10 +13,13 @@ from cortex.ir.step import Step
 from cortex.ra.ir import Model
 from cortex.recursion.batch import Batch
 from cortex.recursion.dedup import Dedup
+from cortex.recursion.fix_arity import FixArity
 from cortex.recursion.hoist import Hoist
+from cortex.recursion.refactor import Refactor
 from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.unroll import UnrollRecursion
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.compute_at import ComputeAt
 from cortex.schedule.dense import Dense
@@ -38,7 +41,10 @@ from cortex.schedule.unroll import Unroll
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
 
-RECURSION_STEPS: tuple[type[Step[Model]], ...] = (Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup)
+RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
+    *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup),
+    *(FixArity, Refactor, UnrollRecursion),
+)
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
