@@ -10,7 +10,7 @@ import numpy as np
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import RECURSION_STEPS, build
+from cortex.compiler import Plan, RECURSION_STEPS, build
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ir.step import Step, apply
@@ -60,7 +60,7 @@ class Traced:
 
     def compile(self, steps: Steps) -> Executable:
         """The model compiled with `steps`."""
-        return Executable(self._trace, lambda m: build(m, Target.host(), (*RECURSION_STEPS, *steps)))
+        return Executable(self._trace, lambda m, _: build(m, Plan(Target.host(), (*RECURSION_STEPS, *steps))))
 
 
 def zoo_model(name: str, hidden: int, trees: Sequence[Any] = ()) -> Traced:

@@ -128,7 +128,7 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     loops = plan.on_loops(f)
     for each in loops:
         f = each.apply(f)
-        if check and not isinstance(each, Parallel):  # nests that are not shared out yet are every thread's till Alone()
+        if check and not isinstance(each, Parallel):  # until Alone(), other nests are still every thread's
             ilir_verify.verify(f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f)

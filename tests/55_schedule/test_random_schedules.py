@@ -15,7 +15,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from random_schedules import random_case, random_schedule, same
 
-from cortex.schedule.schedule import Schedule, namespace
+from cortex.schedule.schedule import LOOP_STEPS, Schedule, namespace
+
+FOR_THREADS = {"Parallel", "Alone", "PlaceBarriers", "Persist"}  # see tests/56_parallel
 
 
 def test_random_schedules_preserve_meaning(request: pytest.FixtureRequest) -> None:
@@ -36,4 +38,4 @@ def test_random_schedules_preserve_meaning(request: pytest.FixtureRequest) -> No
     assert not wrong, "\n".join(wrong)
     if request.config.getoption("--schedules") >= 100:  # enough that every step was legal somewhere, and refused too
         assert refused > 100
-        assert {s for s in namespace() if s not in ("Schedule", "SpecializeLeaves", "Hoist")} <= set(applied)
+        assert {s.__name__ for s in LOOP_STEPS} - FOR_THREADS <= set(applied)

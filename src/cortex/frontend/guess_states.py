@@ -20,7 +20,10 @@ ROUNDS = 4
 MAX_MIXED = 400
 """How many combinations of shapes are tried for states of different shapes."""
 
-FORMS: tuple[tuple[Form, int], ...] = (("named", 0), ("bare", 1), ("tuple", 1), ("tuple", 2), ("tuple", 3), ("tuple", 4))
+FORMS: tuple[tuple[Form, int], ...] = (
+    *(("named", 0), ("bare", 1)),
+    *(("tuple", 1), ("tuple", 2), ("tuple", 3), ("tuple", 4)),
+)
 
 
 def guess_states(k: Knowledge, trace: Callable[[], StateForm]) -> StateForm:

@@ -60,7 +60,8 @@ def show_kind(kind: ir.Kind, states: tuple[str, ...]) -> str:
     names = [*states, *(f"{_path((child.hop,))}.{s}" for child in kind.inlined for s in states)]
     results = (*kind.results, *(r for child in kind.inlined for r in child.results))
     body = _body(kind.lets, results)
-    return "\n".join([f"kind {kind.name}: {of}{show_guard(kind.guard)}{shared}", *body, _returned(tuple(names), results)])
+    head = f"kind {kind.name}: {of}{show_guard(kind.guard)}{shared}"
+    return "\n".join([head, *body, _returned(tuple(names), results)])
 
 
 def show_guard(guard: tuple[ir.Fact, ...]) -> str:

@@ -16,9 +16,10 @@ from cortex.schedule.ownership import Around, Place, expressions_of, place, stat
 class Persist(Step[Func]):
     """A thread reads the same blocks of `buffer` wherever it reads it, so they stay in the cache of its core.
 
-    before, after:  for g: for p in 0..8 parallel: for n: for k: ... packed[p, k, 0, l]
-    legal:          every read stands in a parallel loop of the same constant bounds and stays within blocks that the
-                    iteration owns, or is done by one thread alone; the buffer is a weight.
+    before:  for g: for p in 0..8 parallel: for n: for k: ... packed[p, k, 0, l]
+    after:   the same
+    legal:   every read stands in a parallel loop of the same constant bounds and stays within blocks that the
+             iteration owns, or is done by one thread alone; the buffer is a weight.
 
     The program does not change: shares depend on bounds alone. The step is there to be refused when another step has
     spoilt this, and for the cost model, which counts such a buffer once per thread and call.
