@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.codegen.target import Target
+from cortex.cost.tuned import remembered
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -24,7 +25,7 @@ from cortex.ra.simplify import simplify
 from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
-from cortex.schedule.default import Registers, default_schedule
+from cortex.schedule.default import Choices, Registers, default_schedule
 
 RECURSION_STEPS: tuple[Step[ra.Model], ...] = (SpecializeLeaves(), Hoist())
 
@@ -37,27 +38,31 @@ def compile(
     fields: Mapping[str, Any] | None = None,
     examples: Iterable[Any] | None = None,
     target: Target | None = None,
+    choices: Choices | None = None,
 ) -> Executable:
     """Compile a recursive model to native code.
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
     simply attributes of that name. `examples` are structures whose kinds of nodes are compiled now; kinds met later
-    are compiled when they are first seen.
+    are compiled when they are first seen. `choices` are those of the schedule; without them, what `cortex tune` found
+    best for this model on this machine, or else what suits the machine's registers.
     """
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     if examples is not None:
         trace.see(list(examples))
     machine = target or Target.host()
-    return Executable(trace, lambda m: build(m, machine))
+    return Executable(trace, lambda m: build(m, machine, choices))
 
 
-def build(m: ra.Model, target: Target) -> Compiled:
+def build(m: ra.Model, target: Target, choices: Choices | None = None) -> Compiled:
     """The pipeline from a traced model to object code."""
     from cortex.codegen.llvm.build import build as generate
 
-    *_, last = stages(m, target)
+    if choices is None:
+        choices = remembered(Options.from_environment().cache, m, target.cpu) or Choices()
+    *_, last = stages(m, target, choices)
     return Compiled(last.model, last.schedule, last.func, generate(last.func, target))
 
 
@@ -75,7 +80,7 @@ class Stage:
         return show_ra(self.model) if self.name in ("traced", "simplified", "recursion") else show_ilir(self.func)
 
 
-def stages(m: ra.Model, target: Target) -> Iterator[Stage]:
+def stages(m: ra.Model, target: Target, choices: Choices = Choices()) -> Iterator[Stage]:
     """The program after each stage, in order."""
     check = Options.from_environment().verify
     empty = Func(m.name, (), (), (), ())
@@ -86,9 +91,9 @@ def stages(m: ra.Model, target: Target) -> Iterator[Stage]:
     if check:
         ra_verify.verify(m)
     yield Stage("recursion", m, (), empty)
-    f = lower(m, target.lanes)
+    f = lower(m, target.lanes, choices.inputs_first)
     yield Stage("lowered", m, (), f)
-    schedule = default_schedule(f, Registers(target.registers, target.lanes))
+    schedule = default_schedule(f, Registers(target.registers, target.lanes), choices)
     for each in schedule:
         f = each.apply(f)
         if check:

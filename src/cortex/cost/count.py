@@ -35,13 +35,13 @@ INDEX_BYTES = 4
 
 @dataclass(frozen=True)
 class Work:
-    """What a phase does for a request: arithmetic, and bytes loaded and stored (registers cost nothing)."""
+    """What a phase does for a request: arithmetic, bytes loaded and stored (registers cost nothing), barriers."""
 
     phase: Phase
-    counts: Counts
     operations: int
     loaded: int
     stored: int
+    barriers: int
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Runs:
 
     sites: Sites
     runs: Array  # (sites, groups + 1), int64
+    amounts: Array  # see _amounts
 
     def counts(self) -> Counts:
         """Everything the request does, as `ilir.interp` counts it."""
@@ -60,20 +61,21 @@ class Runs:
 
     def work(self) -> list[Work]:
         """What each phase does."""
-        kept = {b.name: BYTES[b.dtype] for b in self.sites.func.buffers if b.scope is not Scope.REGISTER}
-        by_phase = [Counts() for _ in self.sites.phases]
-        for site, n in zip(self.sites.sites, self.runs.sum(axis=1).tolist(), strict=True):
-            by_phase[site.phase].add(site.counts, n)
-        return [
-            Work(
-                phase,
-                c,
-                sum(c.flops.values()),
-                sum(kept.get(b, 0) * n for b, n in c.loads.items()) + INDEX_BYTES * sum(c.index_reads.values()),
-                sum(kept.get(b, 0) * n for b, n in c.stores.items()),
-            )
-            for phase, c in zip(self.sites.phases, by_phase, strict=True)
-        ]
+        totals = np.zeros((len(self.sites.phases), self.amounts.shape[1]), np.int64)
+        np.add.at(totals, [s.phase for s in self.sites.sites], self.amounts * self.runs.sum(axis=1)[:, None])
+        return [Work(p, *map(int, row)) for p, row in zip(self.sites.phases, totals, strict=True)]
+
+
+def _amounts(sites: Sites) -> Array:
+    """Operations, bytes loaded, bytes stored and barriers of one run of each site."""
+    kept = {b.name: BYTES[b.dtype] for b in sites.func.buffers if b.scope is not Scope.REGISTER}
+
+    def amounts(c: Counts) -> tuple[int, int, int, int]:
+        loaded = sum(kept.get(b, 0) * n for b, n in c.loads.items()) + INDEX_BYTES * sum(c.index_reads.values())
+        stored = sum(kept.get(b, 0) * n for b, n in c.stores.items())
+        return sum(c.flops.values()), loaded, stored, c.barriers
+
+    return np.array([amounts(s.counts) for s in sites.sites], np.int64).reshape(-1, 4)
 
 
 class Counter:
@@ -81,21 +83,25 @@ class Counter:
 
     def __init__(self, f: Func) -> None:
         self.sites = Sites.of(f)
+        self._amounts = _amounts(self.sites)
         self._needs: dict[int, frozenset[str]] = {}
+        self._wanted: dict[int, frozenset[str] | None] = {}  # None: nothing inside
         self._find_needs(f.body)
 
     def __call__(self, form: LinearForm) -> Runs:
         """How often everything runs for a request."""
         groups = form.sizes["num_groups"]
         arrays = {name: np.asarray(a, dtype=np.int64) for name, a in form.arrays.items()}
-        request = _Request(self.sites, self._needs, arrays, np.zeros((len(self.sites.sites), groups + 1), np.int64))
+        runs = np.zeros((len(self.sites.sites), groups + 1), np.int64)
+        request = _Request(self.sites, self._needs, self._wanted, arrays, runs)
         env: dict[str, Any] = dict(form.sizes)
         request.block(self.sites.func.body, np.array([groups]), np.array([1]), env)
-        return Runs(self.sites, request.runs)
+        return Runs(self.sites, request.runs, self._amounts)
 
     def _find_needs(self, body: Block) -> frozenset[str]:
         """The variables from outside that decide how often something in `body` runs."""
         need: set[str] = set()
+        bound: set[str] = set()  # lets that decide something further down the list
         for s in reversed(body):
             match s:
                 case For(var, lo, hi, inner, _):
@@ -105,9 +111,12 @@ class Counter:
                 case Switch(value, cases):
                     need |= free_vars(value).union(*(self._find_needs(c.body) for c in cases))
                 case Let(var, value) if var.name in need:
+                    bound.add(var.name)
                     need = (need - {var.name}) | free_vars(value)
                 case _:
                     pass
+        branches = any(isinstance(s, For | If | Switch) for s in body)
+        self._wanted[id(body)] = frozenset(bound) if branches else None
         self._needs[id(body)] = frozenset(need)
         return self._needs[id(body)]
 
@@ -118,17 +127,19 @@ class _Request:
 
     sites: Sites
     needs: Mapping[int, frozenset[str]]
+    wanted: Mapping[int, frozenset[str] | None]
     arrays: Mapping[str, Array]
     runs: Array
 
     def block(self, body: Block, column: Array, weight: Array, env: dict[str, Any]) -> None:
         np.add.at(self.runs[self.sites.number_of[id(body)]], column, weight)
-        if not any(isinstance(s, For | If | Switch) for s in body):
+        wanted = self.wanted[id(body)]
+        if wanted is None:
             return
         env = dict(env)
-        for number, s in enumerate(body):
+        for s in body:
             match s:
-                case Let(var, value) if any(var.name in _control(later, self.needs) for later in body[number + 1 :]):
+                case Let(var, value) if var.name in wanted:
                     env[var.name] = self.value(value, env)
                 case For():
                     self.loop(s, column, weight, env)
@@ -151,16 +162,16 @@ class _Request:
 
     def loop(self, s: For, column: Array, weight: Array, env: dict[str, Any]) -> None:
         lo, hi = self.value(s.lo, env), self.value(s.hi, env)
-        times = np.maximum(0, np.broadcast_to(hi - lo, column.shape))
         is_groups = s.var == GROUP.name
-        if not is_groups and s.var not in self.needs[id(s.body)]:
+        followed = is_groups or s.var in self.needs[id(s.body)]
+        if not followed and isinstance(hi - lo, int):
+            if hi > lo:
+                self.block(s.body, column, weight * (hi - lo), env)
+            return
+        times = np.maximum(0, np.broadcast_to(hi - lo, column.shape))
+        if not followed:
             some = times > 0
-            if some.all():
-                self.block(s.body, column, weight * times, env)
-            else:
-                inner = self.kept(s.body, env, lambda x: x[some])
-                if some.any():
-                    self.block(s.body, column[some], (weight * times)[some], inner)
+            self.where(some, s.body, column, weight * times, env)
             return
         if not times.any():
             return
@@ -194,21 +205,6 @@ class _Request:
                 return self.value(x, env)
             case _:
                 raise InternalError(f"how often a loop runs depends on data, not on the structure: {e}")
-
-
-def _control(s: Any, needs: Mapping[int, frozenset[str]]) -> frozenset[str]:
-    """The variables that decide how a statement runs."""
-    match s:
-        case For(_, lo, hi, body, _):
-            return free_vars((lo, hi)) | needs[id(body)]
-        case If(cond, then, orelse):
-            return free_vars(cond) | needs[id(then)] | (needs[id(orelse)] if orelse else frozenset())
-        case Switch(value, cases):
-            return free_vars(value).union(*(needs[id(c.body)] for c in cases))
-        case Let(_, value):
-            return free_vars(value)
-        case _:
-            return frozenset()
 
 
 _BINARY: dict[str, Any] = {

@@ -16,6 +16,7 @@ Lengths that differ between iterations enter with their average within a group.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -46,16 +47,21 @@ class Access:
     indirect: bool  # reads through an index function
 
     @property
-    def is_weight(self) -> bool:
-        """The same data for every node."""
-        return self.buffer.scope in (Scope.PARAM, Scope.PACKED) and not self.indirect
+    def is_table(self) -> bool:
+        """Rows of a weight chosen by the request: whatever other rows earlier requests left in the caches."""
+        return self.buffer.scope is Scope.PARAM and self.indirect
+
+    @property
+    def is_input(self) -> bool:
+        """Data of the request, written once before it starts."""
+        return self.buffer.scope is Scope.FIELD
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes an access moves, by group, and the bytes touched since the same data was touched before."""
+    """Bytes moved (touches, groups), by whom, and the bytes touched since the same data was touched before."""
 
-    access: Access
+    access: list[Access]
     bytes: Array
     distance: Array
 
@@ -112,56 +118,79 @@ class Movement:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
         self.accesses = accesses(sites)
+        depth = max((len(a.chain) for a in self.accesses), default=0)
+        shape = (len(self.accesses), depth)
+        # One row per access, one column per site of its chain. What a shorter chain lacks runs once and changes nothing.
+        self.chain = np.full(shape, len(sites.sites))
+        self.is_branch, self.by_row = np.zeros(shape, bool), np.zeros(shape, bool)
+        self.stride = np.zeros(shape)
+        again: list[tuple[int, int]] = []  # (access, depth) of the loops that touch the same data again
+        for n, a in enumerate(self.accesses):
+            innermost = _innermost(a.chain)
+            for d, site in enumerate(a.chain):
+                self.chain[n, d] = site.number
+                self.is_branch[n, d] = site.loop is None
+                self.by_row[n, d] = a.depends[d] and a.strides[d] is None
+                self.stride[n, d] = abs(a.strides[d] or 0)
+                serial = site.loop is not None and site.loop.kind is LoopKind.SERIAL
+                if serial and not a.depends[d] and d != innermost:
+                    again.append((n, d))
+        self.again = np.array(again, int).reshape(-1, 2).T
+        self.touched_by = [*self.accesses, *(self.accesses[n] for n, _ in again)]
+        self.parent = np.array([max(s.parent, 0) for s in sites.sites])
+        self.phase = np.array([a.site.phase for a in self.accesses], int)
+        self.in_groups = np.array([p.in_groups for p in sites.phases])
+        self.size = np.array([BYTES[a.buffer.dtype] for a in self.accesses]).reshape(-1, 1)
+        # Tables and inputs are as far as the last call at least; everything else as far as the last group of its kind.
+        least = [_size(a.buffer) if a.is_table else 0 if a.is_input else -1 for a in self.accesses]
+        self.at_least = np.array(least, float).reshape(-1, 1)
 
-    def __call__(self, runs: Runs, sizes: dict[str, int]) -> list[Traffic]:
+    def __call__(self, runs: Runs) -> Traffic:
         """Where the bytes of a request come from."""
         counts = runs.runs
-        columns = counts.shape[1]
-        ratio = self._ratios(counts)
-        near: dict[int, Array] = {}  # bytes touched by one iteration of the loop whose body is this site
-        phases = [np.zeros(columns) for _ in self.sites.phases]
-        touched: list[tuple[Access, list[Array], list[Array]]] = []
-        for a in self.accesses:
-            if not counts[a.site.number].any():
-                continue
-            below, likely = _footprints(a, ratio, columns)
-            touched.append((a, below, likely))
-            for i, c in enumerate(a.chain):
-                near[c.number] = near.get(c.number, 0.0) + below[i + 1] * likely[i]
-            phases[a.site.phase] += below[0] * likely[0] * ratio[a.chain[0].number].astype(bool)
-        group, call = self._working_sets(phases, counts)
-        traffic: list[Traffic] = []
-        for a, below, likely in touched:
-            outside = counts[self.sites.sites[a.chain[0].number].parent]
-            far = np.full(columns, call) if a.buffer.scope in (Scope.PARAM, Scope.FIELD) and a.indirect else group
-            if a.indirect and a.buffer.scope is Scope.PARAM:
-                far = np.full(columns, max(call, _size(a.buffer, sizes)))
-            started = outside * (ratio[a.chain[0].number] > 0)
-            traffic.append(Traffic(a, started * below[0] * likely[0], far))
-            reused = [i for i, c in enumerate(a.chain) if c.loop is not None and c.loop.kind is LoopKind.SERIAL]
-            for i in reused[:-1] if reused and reused[-1] == _innermost(a.chain) else reused:
-                c = a.chain[i]
-                if a.depends[i]:
-                    continue
-                again = counts[c.number] - counts[c.parent] * (ratio[c.number] > 0)
-                traffic.append(Traffic(a, np.maximum(again, 0) * below[i + 1] * likely[i], near[c.number]))
-        return traffic
+        above = counts[self.parent]
+        ratio = np.ones((len(counts) + 1, counts.shape[1]))
+        ratio[:-1] = np.divide(counts, above, out=np.zeros(counts.shape), where=above > 0)
+        below, likely = self._footprints(ratio)
 
-    def _ratios(self, counts: Array) -> Array:
-        """How often each site runs per run of the list it is in, by group."""
-        parents = np.array([s.parent for s in self.sites.sites])
-        above = counts[np.maximum(parents, 0)]
-        return np.divide(counts, above, out=np.zeros(counts.shape), where=above > 0)
+        near = np.zeros_like(ratio)  # bytes touched by one iteration of the loop whose body is this site
+        np.add.at(near, self.chain, below[:, 1:] * likely)
+        started = above[self.chain[:, 0]] * (ratio[self.chain[:, 0]] > 0)
+        first = below[:, 0] * likely[:, 0]
+        in_phase = np.zeros((len(self.sites.phases), counts.shape[1]))
+        np.add.at(in_phase, self.phase, first * (started > 0))
+        inside = in_phase[self.in_groups].sum(axis=0)
+        call = float(in_phase[:, -1].sum() + inside[:-1].max(initial=0.0))
+        inside[-1] = call
+        distance = np.maximum(np.where(self.at_least < 0, inside, np.maximum(call, self.at_least)), inside)
 
-    def _working_sets(self, phases: list[Array], counts: Array) -> tuple[Array, float]:
-        """Bytes touched between two groups of a kind, for each group, and between two calls."""
-        inside = np.zeros(counts.shape[1])
-        for phase, size in zip(self.sites.phases, phases, strict=True):
-            inside += size if phase.in_groups else 0.0
-        call = sum(float(p[-1]) for p in phases) + float(inside[:-1].max(initial=0.0))
-        group = inside.copy()
-        group[-1] = call
-        return group, call
+        who, where = self.again
+        site = self.chain[who, where]
+        repeated = np.maximum(counts[site] - above[site] * (ratio[site] > 0), 0) * below[who, where + 1] * likely[who, where]
+        return Traffic(
+            self.touched_by,
+            np.concatenate([started * first, repeated]),
+            np.concatenate([distance, near[site]]),
+        )
+
+    def _footprints(self, ratio: Array) -> tuple[Array, Array]:
+        """For each access and depth: bytes that the loops from there on touch, and how likely it is reached from there.
+
+        Shapes (accesses, depth + 1, groups) and (accesses, depth, groups).
+        """
+        n, depth = self.chain.shape
+        span, rows, chance = (np.ones((n, ratio.shape[1])) for _ in range(3))
+        below = np.empty((n, depth + 1, ratio.shape[1]))
+        likely = np.empty((n, depth, ratio.shape[1]))
+        below[:, depth] = LINE
+        for d in range(depth - 1, -1, -1):
+            extent = ratio[self.chain[:, d]]
+            likely[:, d] = chance
+            chance = np.where(self.is_branch[:, d, None], chance * extent, chance)
+            rows = np.where(self.by_row[:, d, None], rows * np.maximum(extent, 1.0), rows)
+            span = span + self.stride[:, d, None] * np.maximum(extent - 1.0, 0.0)
+            below[:, d] = rows * np.maximum(LINE, span * self.size)
+        return below, likely
 
 
 def _innermost(chain: tuple[Site, ...]) -> int:
@@ -169,29 +198,6 @@ def _innermost(chain: tuple[Site, ...]) -> int:
     return max((i for i, c in enumerate(chain) if c.loop is not None and c.loop.kind is LoopKind.SERIAL), default=-1)
 
 
-def _footprints(a: Access, ratio: Array, columns: int) -> tuple[list[Array], list[Array]]:
-    """For each depth i: bytes that the loops from i on touch, and how likely the access is reached from depth i."""
-    span, rows, likely = np.ones(columns), np.ones(columns), np.ones(columns)
-    size = BYTES[a.buffer.dtype]
-    bytes_ = [np.full(columns, float(LINE))]
-    chances = []
-    for i in range(len(a.chain) - 1, -1, -1):
-        extent = ratio[a.chain[i].number]
-        chances.append(likely)
-        stride = a.strides[i]
-        if a.chain[i].loop is None:
-            likely = likely * extent
-        elif a.depends[i]:
-            if stride is None:
-                rows = rows * np.maximum(extent, 1.0)
-            else:
-                span = span + abs(stride) * np.maximum(extent - 1.0, 0.0)
-        bytes_.append(rows * np.maximum(LINE, span * size))
-    return bytes_[::-1], chances[::-1]
-
-
-def _size(b: Buffer, sizes: dict[str, int]) -> float:
-    total = float(BYTES[b.dtype])
-    for e in b.shape:
-        total *= e.value if isinstance(e, Int) else 1
-    return total
+def _size(b: Buffer) -> int:
+    """Bytes of a buffer; extents that depend on the request count as one."""
+    return BYTES[b.dtype] * prod(e.value for e in b.shape if isinstance(e, Int))

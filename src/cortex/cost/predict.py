@@ -75,14 +75,19 @@ class Predictor:
         self.counter = Counter(f)
         self.movement = Movement(self.counter.sites)
         self.issues = issues(self.counter.sites, self.movement.accesses, machine.registers)
-        self._rate = np.vectorize(machine.rate, otypes=[float])
+        touched = self.movement.touched_by
+        self.site = np.array([a.site.number for a in touched], int)
+        self.phase = np.array([a.site.phase for a in touched], int)
+        self.overheads = [
+            (site, sum(isinstance(s, If | Switch) for s in site.body)) for site in self.counter.sites.sites
+        ]
 
     def __call__(self, form: LinearForm) -> Prediction:
         """What the request will take."""
         m, sites = self.machine, self.counter.sites
         runs = self.counter(form)
         columns = runs.runs.shape[1]
-        arrive, levels = self._arrivals(runs, form)
+        arrive, levels = self._arrivals(runs)
         times = [np.zeros(columns) for _ in sites.phases]
         parts: list[dict[str, float]] = [{} for _ in sites.phases]
 
@@ -93,21 +98,20 @@ class Predictor:
         for each in self.issues:
             n = runs.runs[each.site.number]
             if n.any():
-                reason, ns = self._list_time(each, n, arrive.get(each.site.number, {}))
+                reason, ns = self._list_time(each, n, {level: ns[each.site.number] for level, ns in arrive.items()})
                 spend(each.site.phase, reason, ns)
-        for site in sites.sites:
-            if site.loop is not None and site.loop.kind is LoopKind.SERIAL and site.parent >= 0:
-                spend(site.phase, "overhead", m.loop * runs.runs[site.parent])
-            branches = sum(isinstance(s, If | Switch) for s in site.body)
-            if branches or site.counts.barriers:
-                cost = m.branch * branches + m.barrier * site.counts.barriers
+        for site, branches in self.overheads:
+            cost = m.branch * branches + m.barrier * site.counts.barriers
+            if cost:
                 spend(site.phase, "overhead", cost * runs.runs[site.number])
+            if site.loop is not None and site.loop.kind is LoopKind.SERIAL:
+                spend(site.phase, "overhead", m.loop * runs.runs[site.parent])
         work = runs.work()
         phases = tuple(
             PhaseTime(phase, t / 1e3, w, b, p)
             for phase, t, w, b, p in zip(sites.phases, times, work, levels, parts, strict=True)
         )
-        return Prediction(runs, phases, sum(w.counts.barriers for w in work), m.call / 1e3)
+        return Prediction(runs, phases, sum(w.barriers for w in work), m.call / 1e3)
 
     def _list_time(self, each: Issue, n: Array, arriving: dict[str, Array]) -> tuple[str, Array]:
         m = self.machine
@@ -123,29 +127,20 @@ class Predictor:
         totals |= {level: float(moved.sum()) for level in arriving if arriving[level].sum() * 2 >= moved.sum()}
         return max(totals, key=lambda reason: totals[reason]), total
 
-    def _arrivals(self, runs: Runs, form: LinearForm) -> tuple[dict[int, dict[str, Array]], list[dict[str, float]]]:
-        """Nanoseconds to bring the data of each list, by level, and the bytes of each phase by level."""
-        m = self.machine
-        arrive: dict[int, dict[str, Array]] = {}
-        levels: list[dict[str, float]] = [{} for _ in runs.sites.phases]
-        traffic = self.movement(runs, form.sizes)
-        if not traffic:
-            return arrive, levels
-        distances = np.stack([t.distance for t in traffic])
-        sizes = [size for size, _ in m.reads]
-        rates = np.interp(np.log(np.maximum(distances, 1.0)), np.log(sizes), [rate for _, rate in m.reads])
-        moved = np.stack([t.bytes for t in traffic])
-        ns = moved / rates
-        near = distances <= m.l1
-        inside = ~near & (distances <= m.l2)
-        for i, t in enumerate(traffic):
-            site, phase = t.access.site.number, t.access.site.phase
-            for name, mask in (("L1", near[i]), ("L2", inside[i]), ("beyond L2", ~near[i] & ~inside[i])):
-                if not mask.any() or not moved[i].any():
-                    continue
-                amount = float(moved[i] @ mask)
-                if amount:
-                    levels[phase][name] = levels[phase].get(name, 0.0) + amount
-                    mine = arrive.setdefault(site, {})
-                    mine[name] = mine.get(name, 0.0) + ns[i] * mask
+    def _arrivals(self, runs: Runs) -> tuple[dict[str, Array], list[dict[str, float]]]:
+        """Nanoseconds to bring the data of each list, by level (lists, groups), and the bytes of each phase by level."""
+        m, sites = self.machine, runs.sites
+        traffic = self.movement(runs)
+        columns = runs.runs.shape[1]
+        sizes, rates = zip(*m.reads, strict=True)
+        ns = traffic.bytes / np.interp(np.log(np.maximum(traffic.distance, 1.0)), np.log(sizes), rates)
+        near, inside = traffic.distance <= m.l1, traffic.distance <= m.l2
+        arrive: dict[str, Array] = {}
+        levels: list[dict[str, float]] = [{} for _ in sites.phases]
+        for name, mask in (("L1", near), ("L2", inside & ~near), ("beyond L2", ~inside)):
+            arrive[name] = np.zeros((len(sites.sites), columns))
+            np.add.at(arrive[name], self.site, ns * mask)
+            moved = np.bincount(self.phase, (traffic.bytes * mask).sum(axis=1), len(sites.phases))
+            for number in np.flatnonzero(moved).tolist():
+                levels[number][name] = float(moved[number])
         return arrive, levels

@@ -1,7 +1,7 @@
 """ILIR: irregular loops over the linear form of a structure.
 
     Func     = name, sizes, index functions, buffers, body
-    Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier
+    Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier | Mark
     Expr     = see cortex.ir.scalar
 
 No recursion and no data structures are left: a structure is a few integer arrays, read through
@@ -151,7 +151,15 @@ class Barrier(Node):
     """All threads of the team have finished what precedes before any starts what follows."""
 
 
-Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier"
+@node
+class Mark(Node):
+    """buffer[index] = the machine's clock, in ticks (i64). Programs have it only while they are being measured."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+
+
+Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier | Mark"
 
 
 @node

@@ -18,8 +18,11 @@ from cortex.lower.stages import before_recursion, joined_products
 from cortex.ra import ir as ra
 
 
-def lower(m: ra.Model, lanes: int) -> Func:
-    """The program that computes every state of every node of a request. Rows are padded to `lanes` elements."""
+def lower(m: ra.Model, lanes: int, inputs_first: bool = True) -> Func:
+    """The program that computes every state of every node of a request. Rows are padded to `lanes` elements.
+
+    With `inputs_first`, products that need no child's state are taken out of the recursion (see `before_recursion`).
+    """
     buffers = [Buffer(p.name, "f32", _extents(p.type), Scope.PARAM, lanes) for p in m.params]
     buffers += [
         Buffer(f"field_{f.name}", "f32", (NUM_NODES, *_extents(f.type)), Scope.FIELD, _row_align(f.type, lanes))
@@ -33,7 +36,7 @@ def lower(m: ra.Model, lanes: int) -> Func:
     first: list[Stmt] = []
     arms: list[Stmt] = []
     for number, kind in enumerate(m.kinds):
-        early, late, temporaries = _lower_kind(m, number, kind, lanes)
+        early, late, temporaries = _lower_kind(m, number, kind, lanes, inputs_first)
         buffers += temporaries
         first += early
         if late:
@@ -43,10 +46,12 @@ def lower(m: ra.Model, lanes: int) -> Func:
 
 
 def _lower_kind(
-    m: ra.Model, number: int, kind: ra.Kind, lanes: int
+    m: ra.Model, number: int, kind: ra.Kind, lanes: int, inputs_first: bool
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], list[Buffer]]:
     """The nests of a kind before the recursion and inside it, and its temporaries."""
     early = before_recursion(kind)
+    if not inputs_first and len(early) < len(kind.lets):
+        early = frozenset()
     joins = joined_products(kind, early)
     lets = {let.name: let for let in kind.lets}
     stored = [let for let in kind.lets if is_stored(let)]
