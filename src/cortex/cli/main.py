@@ -12,7 +12,7 @@ import click
 
 from cortex.errors import CortexError
 
-COMMANDS = ("bench", "demo", "explain")
+COMMANDS = ("bench", "demo", "explain", "report", "tune")
 
 
 class LazyCommands(click.Group):

@@ -25,12 +25,15 @@ _SLOTS = {"div": 10.0, "sqrt": 12.0, "log": 20.0, "ldexp": 2.0, "exp": 15.0, "ta
 class Issue:
     """Per run of a list: arithmetic (in multiply-adds), loads and stores issued, and links of dependent sums.
 
+    `loads` are of vectors, `broadcasts` of single elements (for all lanes, or one by one for a gather).
+
     `spilled` are the values per step that have no register: they are stored and loaded each time.
     """
 
     site: Site
     arithmetic: float
     loads: float
+    broadcasts: float
     stores: float
     links: float
     spilled: float
@@ -48,12 +51,12 @@ def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
         if not site.phase or not (slots or mine):
             continue
         chain = sites.chain(site)
-        loads = sum(_share(a, chain) for a in mine if not a.writes)
+        loads = sum(_share(a, chain) for a in mine if not a.writes and _by_lane(a, chain))
+        broadcasts = sum(_share(a, chain) for a in mine if not a.writes and not _by_lane(a, chain))
         stores = sum(_share(a, chain) for a in mine if a.writes)
         links, live = _links(site, chain, sites)
-        vectors = sum(_share(a, chain) for a in mine if not a.writes and _by_lane(a, chain)) / links if links else 0.0
-        spilled = max(0.0, live + vectors + 1 - registers) * links if links else 0.0
-        found.append(Issue(site, slots / _lanes(chain), loads, stores, links, spilled))
+        spilled = max(0.0, live + loads / links + 1 - registers) * links if links else 0.0
+        found.append(Issue(site, slots / _lanes(chain), loads, broadcasts, stores, links, spilled))
     return found
 
 
@@ -113,8 +116,9 @@ def _share(a: Access, chain: list[Site]) -> float:
 
 
 def _by_lane(a: Access, chain: list[Site]) -> bool:
+    """Does one instruction load all lanes?"""
     loop = chain[-1].loop
-    return loop is not None and loop.kind is LoopKind.VECTORIZED and a.depends[-1]
+    return loop is not None and loop.kind is LoopKind.VECTORIZED and a.strides[-1] == 1
 
 
 def _links(site: Site, chain: list[Site], sites: Sites) -> tuple[float, float]:

@@ -22,7 +22,7 @@ class Machine:
     """One core; times in nanoseconds.
 
     `fma`: one vector multiply-add among many independent ones; `chain`: one that waits for the one before; `load`:
-    one vector load from the nearest cache. `reads`: (bytes touched between two reads of the same data, GB/s).
+    one vector load from the nearest cache; `broadcast`: of one element into all lanes. `reads`: (bytes touched between two reads of the same data, GB/s).
     `loop`: entering and leaving a loop that is not unrolled; `branch`: choosing the arm of a switch; `barrier`: all
     threads waiting for each other; `call`: from Python to the first statement and back.
     """
@@ -33,6 +33,7 @@ class Machine:
     fma: float
     chain: float
     load: float
+    broadcast: float
     reads: tuple[tuple[int, float], ...]
     l1: int
     l2: int
@@ -77,4 +78,4 @@ class Machine:
     def example() -> Machine:
         """A fixed machine with 16 lanes, for tests: near the figures of a server core with AVX-512."""
         reads = ((16 * KIB, 350.0), (32 * KIB, 330.0), (64 * KIB, 160.0), (MIB, 150.0), (2 * MIB, 60.0), (4 * MIB, 31.0), (64 * MIB, 17.0))
-        return Machine("example", 16, 32, 0.16, 1.3, 0.18, reads, 32 * KIB, 2 * MIB)
+        return Machine("example", 16, 32, 0.16, 1.3, 0.18, 0.16, reads, 32 * KIB, 2 * MIB)

@@ -2,7 +2,7 @@
 
 Each statement list takes the longest of what its pipelines need and what its data needs to arrive:
 
-    max(arithmetic * fma, loads * load, stores * load, links * chain, bytes / rate(distance)) + spills
+    max(arithmetic * fma, loads * load + broadcasts * broadcast, stores * load, links * chain, bytes / rate(distance)) + spills
 
 because a core overlaps these inside a list, and hardly across lists. To it comes entering and leaving loops,
 choosing arms, and barriers. The constants are those of the machine; none belongs to a model.
@@ -117,7 +117,7 @@ class Predictor:
         m = self.machine
         candidates: dict[str, Array] = {
             "arithmetic": n * each.arithmetic * m.fma,
-            "loads": n * (each.loads + 2 * each.spilled) * m.load,
+            "loads": n * ((each.loads + 2 * each.spilled) * m.load + each.broadcasts * m.broadcast),
             "stores": n * (each.stores + each.spilled) * 2 * m.load,
             "latency": n * each.links * m.chain,
         }

@@ -1,4 +1,4 @@
-"""Two programs of ILIR that do one thing each as fast as the machine can: multiply-add, and read."""
+"""Programs of ILIR that do one thing each as fast as the machine can: multiply-add, read, broadcast."""
 
 from __future__ import annotations
 
@@ -44,6 +44,15 @@ def read(target: Target) -> Func:
     x = Buffer("x", "f32", (Var("rows"), Int(READ_UNROLL), Int(target.lanes)), Scope.PARAM)
     rows = For("i", Int(0), Var("rows"), (body,))
     return _with_accumulators("read", READ_UNROLL, target, x, For("r", Int(0), Var("rounds"), (rows,)))
+
+
+def broadcast(target: Target) -> Func:
+    """rounds times: acc[a, v] += x[i, a], for all i < rows."""
+    a, v = Var("a"), Var("v")
+    body = _over_registers(READ_UNROLL, target.lanes, Accumulate("acc", (a, v), "add", Load("x", (Var("i"), a))))
+    x = Buffer("x", "f32", (Var("rows"), Int(READ_UNROLL)), Scope.PARAM)
+    rows = For("i", Int(0), Var("rows"), (body,))
+    return _with_accumulators("broadcast", READ_UNROLL, target, x, For("r", Int(0), Var("rounds"), (rows,)))
 
 
 def kernel(f: Func, target: Target) -> Kernel:

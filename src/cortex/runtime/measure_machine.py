@@ -40,6 +40,7 @@ def measure(target: Target, l1: int, l2: int) -> Machine:
         fma=multiply_add_ns(target, kernels.accumulators(target)),
         chain=multiply_add_ns(target, 1),
         load=4 * target.lanes / falling[0][1],
+        broadcast=broadcast_ns(target),
         reads=tuple(falling),
         l1=l1,
         l2=l2,
@@ -75,6 +76,14 @@ def multiply_add_ns(target: Target, count: int) -> float:
     run = kernels.kernel(kernels.multiply_add(target, count), target)
     x, out = kernels.aligned(2 * target.lanes), kernels.aligned(count * target.lanes)
     return best(lambda: run(x, out, rounds, 1), SECONDS) / (rounds * count)
+
+
+def broadcast_ns(target: Target) -> float:
+    """Nanoseconds of loading one element into all lanes and adding it."""
+    rows, rounds = 128, 1000
+    run = kernels.kernel(kernels.broadcast(target), target)
+    x, out = kernels.aligned(rows * kernels.READ_UNROLL), kernels.aligned(kernels.READ_UNROLL * target.lanes)
+    return best(lambda: run(x, out, rounds, rows), SECONDS) / (rounds * rows * kernels.READ_UNROLL)
 
 
 def read_rate(target: Target, size: int) -> float:

@@ -172,8 +172,8 @@ def _tile_steps(f: Func, cluster: Cluster, registers: Registers, choice: TileCho
     per_edge = any(n.kind == "children" for n in cluster)
     rows = candidates[0] if candidates and not per_edge else None
     height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), extent, choice)
-    if rows is None:
-        height = 1
+    if rows is None or height == 1:
+        rows, height = None, 1
     width = vectors * registers.lanes
     steps: list[Step[Func]] = [Pack(column.var, width)] if weights else []
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
