@@ -36,8 +36,9 @@ def command(
     console = output.console(json_file)
     with output.progress(console) as bar:
         found = _tune(bar, function, its_weights, list(structures), budget)
-    rows = [(f"{r['us']:.1f} us", f"{r['predicted_us']:.1f} us", str(r["choices"])) for r in found["measured"]]
-    output.print_table(console, f"{model}: fastest first", ("measured", "predicted", "choices"), rows)
+    for r in found["measured"]:
+        line = f"{r['us']:10.1f} us measured {r['predicted_us']:10.1f} us predicted   {r['choices']}"
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(f"kept in {found['file']}", highlight=False)
     output.write_json(json_file, found)
 
@@ -82,7 +83,7 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
         bar.update(task, completed=min(budget, time.perf_counter() - begin))
     order = sorted(range(len(chosen)), key=lambda i: best[i])
     measured = [
-        {"choices": repr(chosen[i].choices), "us": round(best[i], 2), "predicted_us": round(chosen[i].us, 2)} for i in order
+        {"choices": chosen[i].choices.describe(), "us": round(best[i], 2), "predicted_us": round(chosen[i].us, 2)} for i in order
     ]
     winner = chosen[order[0]]
     details = {"rounds": rounds, "measured": measured, "schedule": [repr(s) for s in winner.schedule]}

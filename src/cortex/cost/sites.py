@@ -36,8 +36,9 @@ class Phase:
         if self.kind is None:
             return self.loop
         name = kinds[self.kind] if self.kind < len(kinds) else f"kind {self.kind}"
-        short = (w.removeprefix("state_").removeprefix(f"{name}_") for w in self.writes)
-        return f"{name}: {', '.join(short) or self.loop}"
+        short = [w.removeprefix("state_").removeprefix(f"{name}_") for w in self.writes]
+        more = f" and {len(short) - 2} more" if len(short) > 3 else ""
+        return f"{name}: {', '.join(short[:2] if more else short) or self.loop}{more}"
 
 
 @dataclass(frozen=True)

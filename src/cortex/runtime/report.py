@@ -150,7 +150,7 @@ _REASONS = {
     "arithmetic": "bound by arithmetic",
     "loads": "bound by loads from the nearest cache",
     "stores": "bound by stores",
-    "latency": "bound by sums waiting for themselves: too few rows in a tile",
+    "latency": "bound by sums waiting for themselves, too few at a time",
     "L1": "bound by reading L1",
     "L2": "bound by reading L2",
     "beyond L2": "bound by reading beyond L2",

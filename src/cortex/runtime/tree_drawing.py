@@ -10,6 +10,7 @@ from cortex.runtime.storage import Array
 
 MOST_NODES = 400
 RADIUS, LEFT = 5, 92
+SIDEWAYS = 10  # levels per column from which on the drawing lies on its side
 WIDTH, HEIGHT = 1120, 1200  # what the drawing keeps to, where nodes then stay apart
 
 
@@ -24,44 +25,75 @@ def colour_of_kind(number: int) -> str:
 
 
 def draw(form: LinearForm, kinds: Sequence[str]) -> str:
-    """The structures of a request, as many as fit, each node above its children."""
+    """The structures of a request, as many as fit, each node above its children; long chains lie on their side."""
     children = _children(form)
     shown, whole = _shown(form, children)
     height = _heights(children)
-    top = max((height[n] for n in shown), default=0)
     x = _columns(children, shown, height)
+    levels = max((height[n] for n in shown), default=0) + 1
+    columns = int(max(x.values(), default=0)) + 1
+    sideways = levels > SIDEWAYS * columns
+    svg = _picture(form, kinds, children, shown, height, x, sideways)
+    legend = "".join(
+        f'<span><span class="dot" style="--of:{colour_of_kind(k)}"></span>{escape(name)}</span>'
+        for k, name in enumerate(kinds)
+    )
+    left_out = "" if whole else f'<p class="note">{len(shown)} of {form.sizes["num_nodes"]} nodes are drawn.</p>'
+    return f'<div class="scroll">{svg}</div><div class="legend">{legend}</div>{left_out}'
+
+
+def _picture(
+    form: LinearForm,
+    kinds: Sequence[str],
+    children: list[list[int]],
+    shown: list[int],
+    height: list[int],
+    x: dict[int, float],
+    sideways: bool,
+) -> str:
+    top = max((height[n] for n in shown), default=0)
     columns = max(x.values(), default=0) + 1
     step = max(15.0, min(34.0, (WIDTH - LEFT) / columns))
-    row = max(16, min(34, HEIGHT // (top + 1)))
-    width = LEFT + step * columns + 10
-    kind_of = {
-        n: k
-        for start, length, k in zip(*(form.arrays[f"group_{a}"].tolist() for a in ("start", "len", "kind")), strict=True)
-        for n in range(start, start + length)
-    }
-    at = {n: (LEFT + step * (x[n] + 0.5), row * (top - height[n] + 0.5)) for n in shown}
+    row = 18 if sideways else max(16, min(34, HEIGHT // (top + 1)))
+    along, across = row * (top + 1), (0 if sideways else LEFT) + step * columns + 10
+    width, tall = (along, across) if sideways else (across, along)
+
+    def place(n: int) -> tuple[float, float]:
+        aside = (0 if sideways else LEFT) + step * (x[n] + 0.5)
+        return (row * (height[n] + 0.5), aside) if sideways else (aside, row * (top - height[n] + 0.5))
+
     parts = []
     for level in range(top + 1):
+        label = _level_text(form, height, level)
+        if sideways:
+            parts.append(
+                f'<rect class="row" x="{row * level + 1}" y="0" width="{row - 2}" height="{tall:.0f}" rx="5">'
+                f"<title>{label}</title></rect>"
+            )
+            continue
         y = row * (top - level)
         parts.append(f'<rect class="row" x="0" y="{y + 1}" width="{width:.0f}" height="{row - 2}" rx="5"/>')
-        parts.append(f'<text x="8" y="{y + row / 2 + 4:.0f}">{_level_text(form, height, level)}</text>')
+        parts.append(f'<text x="8" y="{y + row / 2 + 4:.0f}">{label}</text>')
     for n in shown:
         for child in children[n]:
-            (x0, y0), (x1, y1) = at[n], at[child]
-            parts.append(f'<path class="edge" d="M{x0:.1f} {y0:.0f}L{x1:.1f} {y1:.0f}"/>')
+            (x0, y0), (x1, y1) = place(n), place(child)
+            parts.append(f'<path class="edge" d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}"/>')
+    kind_of = _kinds(form)
     for n in shown:
-        cx, cy = at[n]
+        cx, cy = place(n)
         label = escape(f"node {n}, {kinds[kind_of[n]]}, height {height[n]}")
         parts.append(
-            f'<circle cx="{cx:.1f}" cy="{cy:.0f}" r="{RADIUS}" fill="{colour_of_kind(kind_of[n])}"><title>{label}</title></circle>'
+            f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="{RADIUS}" fill="{colour_of_kind(kind_of[n])}">'
+            f"<title>{label}</title></circle>"
         )
-    size = f'width="{width:.0f}" height="{row * (top + 1)}"'
-    svg = f'<div class="scroll"><svg {size} role="img" aria-label="the structure by levels">{"".join(parts)}</svg></div>'
-    legend = "".join(
-        f'<span><span class="dot" style="--of:{colour_of_kind(k)}"></span>{escape(name)}</span>' for k, name in enumerate(kinds)
-    )
-    left_out = "" if whole else f'<p class="note">The first {len(shown)} of {form.sizes["num_nodes"]} nodes are drawn.</p>'
-    return f'{svg}<div class="legend">{legend}</div>{left_out}'
+    size = f'width="{width:.0f}" height="{tall:.0f}"'
+    return f'<svg {size} role="img" aria-label="the structure by levels">{"".join(parts)}</svg>'
+
+
+def _kinds(form: LinearForm) -> dict[int, int]:
+    """The kind of each node."""
+    groups = zip(*(form.arrays[f"group_{a}"].tolist() for a in ("start", "len", "kind")), strict=True)
+    return {n: k for start, length, k in groups for n in range(start, start + length)}
 
 
 def _children(form: LinearForm) -> list[list[int]]:

@@ -49,6 +49,15 @@ class Choices:
     tile: TileChoice = TileChoice()
     nests: tuple[tuple[str, TileChoice], ...] = ()
 
+    def describe(self) -> str:
+        """In a few words."""
+        words = ["fused" if self.fuse else "not fused", "inputs first" if self.inputs_first else "inputs in groups"]
+        tiles = [("", self.tile)] if not self.nests else [(f"{name}: ", tile) for name, tile in self.nests]
+        for name, t in tiles:
+            steps = "" if t.unroll is None else f", {t.unroll} step{'s' * (t.unroll != 1)}"
+            words.append(f"{name}tiles of {t.tallest} x {t.wide}{steps}")
+        return "; ".join(words)
+
     def tile_of(self, nest: str) -> TileChoice:
         """The choice for the nest whose row loop is `nest`."""
         return dict(self.nests).get(nest, self.tile)
