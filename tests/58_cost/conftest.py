@@ -20,7 +20,7 @@ from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.linearize import linearize
-from cortex.schedule.default import Choices
+from cortex.schedule.default import DEFAULT, Choices
 from cortex.structures import generators
 from cortex.structures.grid import grid
 from cortex.structures.sequences import sequence
@@ -88,4 +88,4 @@ def _program(name: str, hidden: int, choices: Choices) -> Program:
 @pytest.fixture
 def program() -> Callable[..., Program]:
     """`program(name, hidden, choices)`."""
-    return lambda name, hidden=18, choices=Choices(): _program(name, hidden, choices)
+    return lambda name, hidden=18, choices=DEFAULT: _program(name, hidden, choices)

@@ -16,6 +16,7 @@ from cortex.cost import choose
 from cortex.cost.machine import Machine
 from cortex.cost.tuned import file_of, remember, remembered
 from cortex.cost.typical import typical
+from cortex.runtime import measure_machine
 from cortex.schedule.default import Choices, Registers, TileChoice, default_schedule
 
 CHOSEN = Choices(inputs_first=False, nests=(("inner_t1_n", TileChoice(2, 3, 4)), ("leaf_t2_i", TileChoice())))
@@ -35,7 +36,17 @@ def test_best_first_and_no_worse_than_the_default(program: Any, monkeypatch: pyt
     assert times == sorted(times)
     assert len({c.schedule for c in found}) == len(found) > 3
     assert any(c.schedule == p.stages[-1].schedule for c in found)
-    assert not found[0].choices.tile.tallest == 1
+    assert found[0].choices.tile.tallest != 1
+
+
+def test_compile_chooses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "TILES", (TileChoice(), TileChoice(4, 1)))
+    monkeypatch.setattr(measure_machine, "here", Machine.example)
+    entry = zoo.load("tree_fc")
+    weights, trees = entry.weights(32, 30), [entry.structures(Random(0), 1, 30)[0].left.left.left]
+    chosen = cortex.compile(entry.model, weights, examples=trees, choices="auto")
+    default = cortex.compile(entry.model, weights, examples=trees, choices=Choices())
+    assert (chosen(trees).h == default(trees).h).all()
 
 
 def test_choices_are_values_that_print_as_python() -> None:

@@ -12,10 +12,10 @@ ROWS, BLOCKS, DEPTH, LANES = 6, 4, 32, 16
 
 
 def product() -> Func:
-    """for j: for t: for k: acc[l] += w[j, k, l] * x[t, k], then y[t, j, l] = acc[l]; one tile is one row."""
-    j, t, k, l, m, o = (Var(name) for name in ("j", "t", "k", "l", "m", "o"))
-    value = Binary("mul", Load("w", (j, k, l)), Load("x", (t, k)))
-    lanes = For("l", Int(0), Int(LANES), (Accumulate("acc", (l,), "add", value),), LoopKind.VECTORIZED)
+    """for j: for t: for k: acc[v] += w[j, k, v] * x[t, k], then y[t, j, v] = acc[v]; one tile is one row."""
+    j, t, k, v, m, o = (Var(name) for name in ("j", "t", "k", "v", "m", "o"))
+    value = Binary("mul", Load("w", (j, k, v)), Load("x", (t, k)))
+    lanes = For("v", Int(0), Int(LANES), (Accumulate("acc", (v,), "add", value),), LoopKind.VECTORIZED)
     start = For("m", Int(0), Int(LANES), (Store("acc", (m,), Float(0.0)),), LoopKind.VECTORIZED)
     keep = For("o", Int(0), Int(LANES), (Store("y", (t, j, o), Load("acc", (o,))),), LoopKind.VECTORIZED)
     tile = (start, For("k", Int(0), Int(DEPTH), (lanes,)), keep)

@@ -57,7 +57,9 @@ def _trees(model: str, trees: str) -> list[Any]:
         )
     binary = hasattr(entry.structures(Random(0), 1, VOCABULARY)[0], "left")
     words = _hashed(VOCABULARY)
-    return (read_ptb(Path(trees), words=words, binary=True) if binary else read_ptb(Path(trees), words=words))[:MOST_TREES]
+    return (read_ptb(Path(trees), words=words, binary=True) if binary else read_ptb(Path(trees), words=words))[
+        :MOST_TREES
+    ]
 
 
 def _hashed(limit: int) -> Any:

@@ -83,7 +83,8 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
         bar.update(task, completed=min(budget, time.perf_counter() - begin))
     order = sorted(range(len(chosen)), key=lambda i: best[i])
     measured = [
-        {"choices": chosen[i].choices.describe(), "us": round(best[i], 2), "predicted_us": round(chosen[i].us, 2)} for i in order
+        {"choices": chosen[i].choices.describe(), "us": round(best[i], 2), "predicted_us": round(chosen[i].us, 2)}
+        for i in order
     ]
     winner = chosen[order[0]]
     details = {"rounds": rounds, "measured": measured, "schedule": [repr(s) for s in winner.schedule]}

@@ -65,4 +65,5 @@ def candidates(programs: Programs, requests: Sequence[LinearForm], machine: Mach
 
 def _nests(schedule: tuple[Step[Func], ...]) -> dict[str, tuple[str, ...]]:
     """The tiled nests of a schedule, and how the names of the loops that replace them begin."""
-    return {s.nest: tuple(f"{v}_" for v in (s.columns, s.rows) if v) + (s.nest,) for s in schedule if isinstance(s, Tile)}
+    tiles = [s for s in schedule if isinstance(s, Tile)]
+    return {t.nest: (t.nest, *(f"{loop}_" for loop in (t.columns, t.rows) if loop)) for t in tiles}

@@ -16,9 +16,13 @@ from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Fma, Int, Select, Unary, dtype_of
 from cortex.ir.simplify import free_vars
 
-# In multiples of a multiply-add. Division, square root and logarithm keep the unit busy; tanh and its like are
-# counted here only in programs that have not been through the passes, which expand them.
-_SLOTS = {"div": 10.0, "sqrt": 12.0, "log": 20.0, "ldexp": 2.0, "exp": 15.0, "tanh": 25.0, "sigmoid": 25.0, "neg": 0.0}
+# In multiples of a multiply-add. Division, square root and logarithm keep the unit busy; what touches only bits or
+# compares runs beside it on other units. tanh and its like are met only in programs that have not been through the
+# passes, which expand them.
+_SLOTS = {
+    "div": 8.0, "sqrt": 10.0, "log": 20.0, "exp": 12.0, "tanh": 20.0, "sigmoid": 20.0,
+    "min": 0.5, "max": 0.5, "abs": 0.5, "copysign": 0.5, "round": 0.5, "ldexp": 1.0, "neg": 0.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

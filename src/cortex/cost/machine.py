@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 KIB = 1024
@@ -21,10 +22,10 @@ MIB = 1024 * KIB
 class Machine:
     """One core; times in nanoseconds.
 
-    `fma`: one vector multiply-add among many independent ones; `chain`: one that waits for the one before; `load`:
-    one vector load from the nearest cache; `broadcast`: of one element into all lanes. `reads`: (bytes touched between two reads of the same data, GB/s).
-    `loop`: entering and leaving a loop that is not unrolled; `branch`: choosing the arm of a switch; `barrier`: all
-    threads waiting for each other; `call`: from Python to the first statement and back.
+    `fma`: one vector multiply-add among many independent ones; `chain`: one that waits for the one before; `load`: one
+    vector load from the nearest cache; `broadcast`: of one element into all lanes. `reads`: (bytes touched between two
+    reads of the same data, GB/s). `loop`: entering and leaving a loop that is not unrolled; `branch`: choosing the arm
+    of a switch; `barrier`: all threads waiting for each other; `call`: from Python to the first statement and back.
     """
 
     cpu: str
@@ -52,7 +53,7 @@ class Machine:
         points = self.reads
         if distance <= points[0][0]:
             return points[0][1]
-        for (low, slow), (high, fast) in zip(points, points[1:], strict=False):
+        for (low, slow), (high, fast) in pairwise(points):
             if distance <= high:
                 part = math.log(distance / low) / math.log(high / low)
                 return slow + part * (fast - slow)
@@ -77,5 +78,13 @@ class Machine:
     @staticmethod
     def example() -> Machine:
         """A fixed machine with 16 lanes, for tests: near the figures of a server core with AVX-512."""
-        reads = ((16 * KIB, 350.0), (32 * KIB, 330.0), (64 * KIB, 160.0), (MIB, 150.0), (2 * MIB, 60.0), (4 * MIB, 31.0), (64 * MIB, 17.0))
+        reads = (
+            (16 * KIB, 350.0),
+            (32 * KIB, 330.0),
+            (64 * KIB, 160.0),
+            (MIB, 150.0),
+            (2 * MIB, 60.0),
+            (4 * MIB, 31.0),
+            (64 * MIB, 17.0),
+        )
         return Machine("example", 16, 32, 0.16, 1.3, 0.18, 0.16, reads, 32 * KIB, 2 * MIB)

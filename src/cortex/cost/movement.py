@@ -120,7 +120,7 @@ class Movement:
         self.accesses = accesses(sites)
         depth = max((len(a.chain) for a in self.accesses), default=0)
         shape = (len(self.accesses), depth)
-        # One row per access, one column per site of its chain. What a shorter chain lacks runs once and changes nothing.
+        # A row per access, a column per site of its chain. What a shorter chain lacks runs once and changes nothing.
         self.chain = np.full(shape, len(sites.sites))
         self.is_branch, self.by_row = np.zeros(shape, bool), np.zeros(shape, bool)
         self.stride = np.zeros(shape)
@@ -166,7 +166,9 @@ class Movement:
 
         who, where = self.again
         site = self.chain[who, where]
-        repeated = np.maximum(counts[site] - above[site] * (ratio[site] > 0), 0) * below[who, where + 1] * likely[who, where]
+        repeated = (
+            np.maximum(counts[site] - above[site] * (ratio[site] > 0), 0) * below[who, where + 1] * likely[who, where]
+        )
         return Traffic(
             self.touched_by,
             np.concatenate([started * first, repeated]),

@@ -2,10 +2,11 @@
 
 Each statement list takes the longest of what its pipelines need and what its data needs to arrive:
 
-    max(arithmetic * fma, loads * load + broadcasts * broadcast, stores * load, links * chain, bytes / rate(distance)) + spills
+    max(arithmetic * fma, loads * load + broadcasts * broadcast, 2 * stores * load, links * chain, bytes / rate)
 
-because a core overlaps these inside a list, and hardly across lists. To it comes entering and leaving loops,
-choosing arms, and barriers. The constants are those of the machine; none belongs to a model.
+with the rate of each byte that of the distance it comes from. A core overlaps these inside a list, and hardly across
+lists. To it comes entering and leaving loops, choosing arms, and barriers. The constants are those of the machine;
+none belongs to a model.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class Predictor:
         return max(totals, key=lambda reason: totals[reason]), total
 
     def _arrivals(self, runs: Runs) -> tuple[dict[str, Array], list[dict[str, float]]]:
-        """Nanoseconds to bring the data of each list, by level (lists, groups), and the bytes of each phase by level."""
+        """Nanoseconds to bring the data of each list, by level: (lists, groups); and the bytes of phases by level."""
         m, sites = self.machine, runs.sites
         traffic = self.movement(runs)
         columns = runs.runs.shape[1]

@@ -44,7 +44,10 @@ def _request(m: ra.Model, batch: int) -> LinearForm:
     ends = np.cumsum(lengths)
     starts = total - ends
     kind_nodes = [np.arange(s, s + n) for s, n in zip(starts, lengths, strict=True)]
-    by_kind = [np.concatenate([x for x, k in zip(kind_nodes, kinds, strict=True) if k == kind] or [np.zeros(0, int)]) for kind in range(len(m.kinds))]
+    by_kind = [
+        np.concatenate([x for x, k in zip(kind_nodes, kinds, strict=True) if k == kind] or [np.zeros(0, int)])
+        for kind in range(len(m.kinds))
+    ]
     arrays = {
         "group_start": starts,
         "group_len": np.array(lengths),

@@ -51,7 +51,8 @@ class GroupReport:
 class Report:
     """A request. `measured_us` is the compiled function with the clock on; `call_us` a whole call from Python.
 
-    `spans` are (group or None, phase, begin, end) in microseconds, as they ran in the fastest of many runs.
+    `spans` are (group or None, phase, begin, end) in microseconds, as they ran in the fastest of many runs; phases and
+    groups have the least time they took in any run, so they may add up to less.
     """
 
     model: str
@@ -85,7 +86,7 @@ def make_report(
     linearize_us: float,
 ) -> Report:
     """Put what is known of a request together."""
-    spent = ran.spent()
+    spent = ran.spent
     lengths = form.arrays["group_len"].tolist()
     group_kinds = form.arrays["group_kind"].tolist()
     predicted = np.sum([p.us_by_group for p in prediction.phases], axis=0)
@@ -112,7 +113,9 @@ def make_report(
         (None if g == len(lengths) else int(g), int(p) - 1, float(ran.times[g, p, 0]), float(ran.times[g, p, 1]))
         for g, p in np.argwhere(~np.isnan(ran.times[:, :, 0]))
     )
-    counted = {kind: sum(n for n, k in zip(lengths, group_kinds, strict=True) if k == i) for i, kind in enumerate(kinds)}
+    counted = {
+        kind: sum(n for n, k in zip(lengths, group_kinds, strict=True) if k == i) for i, kind in enumerate(kinds)
+    }
     return Report(
         name,
         f"{machine.cpu}, one core, {machine.peak:.0f} GFLOP/s",
@@ -138,11 +141,13 @@ def explanation(name: str, kinds: Sequence[str], f: Func, forms: Sequence[Linear
     for form in forms:
         p = predict(form)
         sizes = form.sizes
-        lines += ["", f"{_count(sizes['num_roots'], 'structure')}, {sizes['num_nodes']} nodes in {_count(sizes['num_groups'], 'group')}: {p.us:.1f} us"]
+        request = f"{_count(sizes['num_roots'], 'structure')}, {sizes['num_nodes']} nodes"
+        lines += ["", f"{request} in {_count(sizes['num_groups'], 'group')}: {p.us:.1f} us"]
         for t in p.phases:
             if t.phase.number and t.us > 0:
                 place = "in each group" if t.phase.in_groups else "before the groups"
-                lines.append(f"  {t.us:9.1f} us  {t.phase.label(tuple(kinds)):<32.32} {place:<17}  {_why(t.bound, t.us, t.parts)}")
+                label = f"{t.phase.label(tuple(kinds)):<32.32} {place:<17}"
+                lines.append(f"  {t.us:9.1f} us  {label}  {_why(t.bound, t.us, t.parts)}")
     return "\n".join(lines)
 
 
@@ -188,7 +193,8 @@ def _count(n: int, what: str) -> str:
 
 def _lines(r: Report) -> Iterator[str]:
     kinds = ", ".join(f"{n} {kind}" for kind, n in r.kinds.items() if n)
-    yield f"{r.model}: {_count(r.structures, 'structure')}, {r.nodes} nodes ({kinds}) in {_count(len(r.groups), 'group')}, {_count(r.barriers, 'barrier')}"
+    groups, barriers = _count(len(r.groups), "group"), _count(r.barriers, "barrier")
+    yield f"{r.model}: {_count(r.structures, 'structure')}, {r.nodes} nodes ({kinds}) in {groups}, {barriers}"
     yield f"on {r.machine}"
     yield (
         f"whole call {r.call_us:.1f} us, of it linearizing {r.linearize_us:.1f} us; "

@@ -86,7 +86,8 @@ def _timeline(r: Report) -> Iterator[str]:
         where = "before the groups" if group is None else f"group {group}, {r.groups[group].nodes} nodes"
         label = escape(f"{r.phases[phase].label}, {where}: {_us(end - begin)} from {_us(begin)} on", quote=True)
         place = f"left:{100 * begin / total:.3f}%;width:{100 * (end - begin) / total:.3f}%"
-        yield f'<div class="span" data-phase="{phase}" style="--of:{colour_of_phase(phase)};{place}" title="{label}"></div>'
+        style = f"--of:{colour_of_phase(phase)};{place}"
+        yield f'<div class="span" data-phase="{phase}" style="{style}" title="{label}"></div>'
     yield '</div><div class="groups">'
     for group in sorted({g for g, *_ in r.spans if g is not None}):
         mine = [(begin, end) for g, _, begin, end in r.spans if g == group]
@@ -123,7 +124,17 @@ def _phases(r: Report) -> str:
             *(size_text(p.bytes_by_level.get(level, 0.0)) for level in levels),
         ]
         rows.append(f'<tr data-phase="{number}">{"".join(f"<td>{c}</td>" for c in cells)}</tr>')
-    head = ("phase", "measured", "predicted", "", "bound by", "operations", "loaded", "stored", *(f"from {x}" for x in levels))
+    head = (
+        "phase",
+        "measured",
+        "predicted",
+        "",
+        "bound by",
+        "operations",
+        "loaded",
+        "stored",
+        *(f"from {x}" for x in levels),
+    )
     return _table(head, rows)
 
 
@@ -157,4 +168,4 @@ def _group_note(r: Report) -> str:
 
 def _table(head: Sequence[str], rows: list[str], style: str = "") -> str:
     top = "".join(f"<th>{escape(h)}</th>" for h in head)
-    return f"<table class=\"{style}\"><thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<table class="{style}"><thead><tr>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'

@@ -115,7 +115,8 @@ def _shown(form: LinearForm, children: list[list[int]]) -> tuple[list[int], bool
     """The nodes of the first structures, until there are enough; and whether that is all."""
     seen: dict[int, None] = {}
     for root in form.arrays["root"].tolist():
-        stack, new = [root], {}
+        stack: list[int] = [root]
+        new: dict[int, None] = {}
         while stack:
             n = stack.pop()
             if n not in seen and n not in new:

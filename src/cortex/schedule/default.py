@@ -25,7 +25,7 @@ from cortex.schedule.vectorize import Vectorize
 
 @dataclass(frozen=True)
 class TileChoice:
-    """How a nest of sums is tiled: at most `wide` vectors of sums in a row and `tallest` rows, `unroll` steps at a time.
+    """How sums are tiled: at most `wide` vectors of sums in a row and `tallest` rows, `unroll` steps at a time.
 
     The registers may allow less. `unroll` None leaves the number to the height of the tile.
     """
@@ -33,6 +33,9 @@ class TileChoice:
     wide: int = 4
     tallest: int = 9
     unroll: int | None = None
+
+
+AS_REGISTERS_ALLOW = TileChoice()
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Choices:
 
     fuse: bool = True
     inputs_first: bool = True
-    tile: TileChoice = TileChoice()
+    tile: TileChoice = AS_REGISTERS_ALLOW
     nests: tuple[tuple[str, TileChoice], ...] = ()
 
     def describe(self) -> str:
@@ -63,6 +66,9 @@ class Choices:
         return dict(self.nests).get(nest, self.tile)
 
 
+DEFAULT = Choices()
+
+
 @dataclass(frozen=True)
 class Registers:
     """The vector registers of the machine: how many there are and how many f32 one holds."""
@@ -74,7 +80,7 @@ class Registers:
         """Accumulators a cluster may have before tiles get too low to hide the latency of an addition."""
         return max(1, (self.count - 2) // 5)
 
-    def tile(self, sums: int, weights: int, columns: int, choice: TileChoice = TileChoice()) -> tuple[int, int]:
+    def tile(self, sums: int, weights: int, columns: int, choice: TileChoice = AS_REGISTERS_ALLOW) -> tuple[int, int]:
         """(height, vectors) of the tile for `sums` accumulators fed by `weights` vectors of weights per column block.
 
         rows * sums * vectors accumulators, the weights and one broadcast operand fit the registers.
@@ -89,7 +95,7 @@ class Registers:
         return 8 if accumulators * 5 <= self.count * 2 else 4 if accumulators * 5 <= self.count * 3 else 1
 
 
-def default_schedule(f: Func, registers: Registers, choices: Choices = Choices()) -> tuple[Step[Func], ...]:
+def default_schedule(f: Func, registers: Registers, choices: Choices = DEFAULT) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast."""
     steps: list[Step[Func]] = []
     for block in _nest_lists(f):
