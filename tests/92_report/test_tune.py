@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import cortex
 from cortex import zoo
 from cortex.cli.main import main
-from cortex.cli.subject import EXAMPLES, VOCABULARY
+from cortex.cli.explain import EXAMPLES, VOCABULARY
 from cortex.cost import choose
 from cortex.schedule.default import TileChoice
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import click
 
-from cortex.cli.subject import subject
-
+EXAMPLES = 3
+VOCABULARY = 1000
 STAGES = ("traced", "simplified", "recursion", "lowered", "schedule", "scheduled", "passes")
 ON_REQUEST = ("llvm", "assembly")
 
@@ -34,8 +36,8 @@ def command(model: str, weights: Path | None, examples: str | None, hidden: int,
     MODEL is the name of a model of the zoo (tree_lstm, gru, ...) or FILE.py:FUNCTION. The stages are traced,
     simplified, recursion (RA), lowered, schedule, scheduled, passes (ILIR) and, only if asked for, llvm and assembly.
     """
-    traced, its_weights, structures = subject(model, weights, examples, hidden)
-    for name, text in _texts(traced, its_weights, structures, wanted):
+    subject, its_weights, structures = subject_of(model, weights, examples, hidden)
+    for name, text in _texts(subject, its_weights, structures, wanted):
         click.secho(f"== {name} ==", bold=True)
         click.echo(text.rstrip("\n") + "\n")
 
@@ -57,3 +59,29 @@ def _texts(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...
         code = build(last.func, target)
         texts |= {"llvm": code.text, "assembly": code.assembly()}
     return ((name, texts[name]) for name in wanted)
+
+
+def subject_of(model: str, weights: Path | None, examples: str | None, hidden: int) -> tuple[Any, Any, list[Any]]:
+    """The model, its weights and structures to find its kinds from."""
+    if ":" in model:
+        return _from_file(model, weights, examples)
+    from cortex import zoo
+
+    if model not in zoo.ENTRIES:
+        raise click.BadParameter(
+            f"the zoo has no {model!r}; it has {', '.join(zoo.ENTRIES)}. For a model of your own give FILE.py:FUNCTION",
+            param_hint="MODEL",
+        )
+    entry = zoo.ENTRIES[model]
+    return entry.model, entry.weights(hidden, VOCABULARY), entry.structures(Random(0), EXAMPLES, VOCABULARY)
+
+
+def _from_file(model: str, weights: Path | None, examples: str | None) -> tuple[Any, Any, list[Any]]:
+    file, _, name = model.rpartition(":")
+    if not Path(file).is_file():
+        raise click.BadParameter(f"{file!r} is not a file; give FILE.py:FUNCTION", param_hint="MODEL")
+    names = runpy.run_path(file)
+    for wanted, hint in ((name, "MODEL"), (examples, "--examples")):
+        if wanted is not None and wanted not in names:
+            raise click.BadParameter(f"{Path(file).name} defines no {wanted!r}", param_hint=hint)
+    return names[name], {} if weights is None else weights, names[examples] if examples else []

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cortex.cli.subject import VOCABULARY, subject
+from cortex.cli.explain import VOCABULARY, subject_of
 
 MOST_TREES = 20
 
@@ -29,7 +29,7 @@ def command(model: str, trees: str, output: Path | None, weights: Path | None, h
     import cortex
 
     in_file = ":" in model
-    function, its_weights, structures = subject(model, weights, trees if in_file else None, hidden)
+    function, its_weights, structures = subject_of(model, weights, trees if in_file else None, hidden)
     if not in_file:
         structures = _trees(model, trees)
     fast = cortex.compile(function, its_weights, examples=structures)

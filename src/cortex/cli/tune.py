@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cortex.cli import output
-from cortex.cli.subject import subject
+from cortex.cli.explain import subject_of
 
 MEASURED = 5  # schedules, the default one among them
 
@@ -30,7 +30,7 @@ def command(
     are compiled and timed in turns on the example structures; the fastest is kept in the cache folder (CORTEX_CACHE),
     where `cortex.compile` finds it for this model, these sizes and this machine.
     """
-    function, its_weights, structures = subject(model, weights, examples, hidden)
+    function, its_weights, structures = subject_of(model, weights, examples, hidden)
     if not structures:
         raise click.BadParameter("tuning needs structures; name a list of them with --examples", param_hint="MODEL")
     console = output.console(json_file)
