@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import cortex
 from cortex import zoo
-from cortex.cli.main import main
 from cortex.cli.explain import EXAMPLES, VOCABULARY
+from cortex.cli.main import main
 from cortex.cost import choose
 from cortex.schedule.default import TileChoice
 
