@@ -5,8 +5,8 @@ Each statement list takes the longest of what its pipelines need and what its da
     max(arithmetic * fma, loads * load + broadcasts * broadcast, 2 * stores * load, links * chain, bytes / rate)
 
 with the rate of each byte that of the distance it comes from. A core overlaps these inside a list, and hardly across
-lists. To it comes entering and leaving loops, choosing arms, and barriers. The constants are those of the machine;
-none belongs to a model.
+lists. To it comes entering and leaving loops, choosing arms, and barriers. The constants are those of the machine
+and the weights of operations in `issue`; none belongs to a single model.
 """
 
 from __future__ import annotations
