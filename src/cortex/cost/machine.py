@@ -1,7 +1,9 @@
 """A machine as the cost model sees it: rates of one core, and how reading slows down as the data grows.
 
 Rates are measured by kernels that the compiler itself generates (`runtime/measure_machine.py`), once per machine; the
-figures with a default below (loop, branch, barrier, call) are not measured but judged. There is one curve instead of cache levels with sizes and rates: `reads` says at which rate data is read
+figures with a default below (loop, branch, barrier, call) are not measured but judged.
+
+There is one curve instead of cache levels with sizes and rates: `reads` says at which rate data is read
 again when so many bytes have been touched since it was read last. Caches show in it as they are, with whatever
 replacement policy they have; the level's name is only for people.
 """
