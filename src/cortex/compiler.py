@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from cortex.codegen.target import Target
+from cortex.cost.choose import candidates
+from cortex.cost.tuned import remembered
+from cortex.cost.typical import typical
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -25,7 +28,7 @@ from cortex.ra.table_model import table_model
 from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
-from cortex.schedule.default import Registers, default_schedule
+from cortex.schedule.default import DEFAULT, Choices, Registers, default_schedule
 from cortex.schedule.parallel import Parallel
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.schedule import Schedule
@@ -43,6 +46,7 @@ def compile(
     target: Target | None = None,
     recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS,
     schedule: Schedule | None = None,
+    choices: Choices | Literal["auto"] | None = None,
     threads: int = 1,
 ) -> Executable:
     """Compile a recursive model to native code.
@@ -52,15 +56,17 @@ def compile(
     simply attributes of that name. `examples` are structures whose kinds of nodes are compiled now; kinds met later
     are compiled when they are first seen.
 
-    `recursion` are the steps to apply to the recursive model; the loops get the default schedule. `schedule` replaces
-    both: exactly its steps are applied. Calls run on `threads` threads unless they say otherwise; results do not
-    depend on it.
+    `recursion` are the steps to apply to the recursive model. `choices` are those of the default schedule of its loops:
+    given ones; those that are predicted fastest on typical structures ("auto", which takes some seconds); or, without
+    any, what `cortex tune` found best for this model on this machine, and else what suits the machine's registers.
+    `schedule` replaces all of that: exactly its steps are applied. Calls run on `threads` threads unless they say
+    otherwise; results do not depend on it.
     """
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     if examples is not None:
         trace.see(list(examples))
-    plan = Plan(target or Target.host(), recursion, schedule)
+    plan = Plan(target or Target.host(), recursion, schedule, choices=choices)
     return Executable(trace, lambda m, threads: build(m, replace(plan, threads=threads)), threads)
 
 
@@ -68,23 +74,36 @@ def compile(
 class Plan:
     """How to compile: for which machine, with which steps, for how many threads.
 
-    Without a `schedule`, the steps of `recursion` are followed by the default schedule of the loops.
+    Without a `schedule`, the steps of `recursion` are followed by the default schedule of the loops with `choices`.
     """
 
     target: Target
     recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS
     schedule: Schedule | None = None
     threads: int = 1
+    choices: Choices | Literal["auto"] | None = DEFAULT
 
     def on_recursion(self) -> tuple[Step[ra.Model], ...]:
         """The steps to apply to the model."""
         return self.recursion if self.schedule is None else self.schedule.on_recursion
 
-    def on_loops(self, f: Func) -> tuple[Step[Func], ...]:
+    def chosen(self, m: ra.Model) -> Choices:
+        """The choices of the default schedule for the traced model `m`."""
+        match self.choices:
+            case Choices() as given:
+                return given
+            case _ if self.schedule is not None:
+                return DEFAULT
+            case "auto":
+                return automatic(m, self)
+            case _:
+                return remembered(Options.from_environment().cache, m, self.target.cpu) or DEFAULT
+
+    def on_loops(self, f: Func, choices: Choices) -> tuple[Step[Func], ...]:
         """The steps to apply to the lowered function `f`."""
         if self.schedule is not None:
             return self.schedule.on_loops
-        steps = default_schedule(f, Registers(self.target.registers, self.target.lanes))
+        steps = default_schedule(f, Registers(self.target.registers, self.target.lanes), choices)
         return steps if self.threads == 1 else (*steps, *parallel_schedule(apply(f, steps), self.threads))
 
 
@@ -95,6 +114,18 @@ def build(m: ra.Model, plan: Plan) -> Compiled:
     *_, last = stages(m, plan)
     tables = tuple(build(table_model(last.model, t), Plan(plan.target, ())) for t in last.model.tables)
     return Compiled(last.model, last.schedule, last.func, generate(last.func, plan.target), tables)
+
+
+def automatic(m: ra.Model, plan: Plan) -> Choices:
+    """The choices that are predicted fastest on this machine for typical structures. Nothing is run."""
+    from cortex.runtime.measure_machine import here
+
+    def program(choices: Choices) -> tuple[Func, Schedule]:
+        *_, last = stages(m, replace(plan, choices=choices))
+        return last.func, last.schedule
+
+    *_, final = stages(m, replace(plan, choices=DEFAULT))
+    return candidates(program, typical(final.model), here())[0].choices
 
 
 @dataclass(frozen=True)
@@ -116,16 +147,16 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     check = Options.from_environment().verify
     empty = Func(m.name, (), (), (), ())
     yield Stage("traced", m, Schedule(), empty)
+    recursion, choices = plan.on_recursion(), plan.chosen(m)
     m = simplify(m)
     yield Stage("simplified", m, Schedule(), empty)
-    recursion = plan.on_recursion()
     m = apply(m, recursion)
     if check:
         ra_verify.verify(m)
     yield Stage("recursion", m, Schedule(recursion), empty)
-    f = lower(m, plan.target.lanes)
+    f = lower(m, plan.target.lanes, choices.inputs_first)
     yield Stage("lowered", m, Schedule(recursion), f)
-    loops = plan.on_loops(f)
+    loops = plan.on_loops(f, choices)
     for each in loops:
         f = each.apply(f)
         if check and not isinstance(each, Parallel):  # until Alone(), other nests are still every thread's

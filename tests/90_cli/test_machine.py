@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.bench import machine
-from cortex.bench.machine_kernels import READ_UNROLL, accumulators, aligned, kernel, multiply_add, read
 from cortex.cli.main import main
 from cortex.codegen.target import Target
 from cortex.ilir.verify import verify
+from cortex.runtime.machine_kernels import READ_UNROLL, accumulators, aligned, kernel, multiply_add, read
 
 TARGET = Target.host()
 

@@ -32,11 +32,11 @@ def test_json() -> None:
 def test_a_broken_lowering_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = compiler.lower
 
-    def wrong(m: object, lanes: int) -> Func:
+    def wrong(m: object, *further: object) -> Func:
         def shift(n: Node) -> Node:
             return Binary("add", n, Int(1)) if isinstance(n, Index) and n.fn == "child_left" else n
 
-        f = right(m, lanes)  # type: ignore[arg-type]
+        f = right(m, *further)  # type: ignore[arg-type]
         return replace(f, body=tuple(rewrite(s, shift) for s in f.body))
 
     monkeypatch.setattr(compiler, "lower", wrong)

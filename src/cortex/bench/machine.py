@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cortex.bench import machine_kernels as kernels
 from cortex.bench.limit import Machine
 from cortex.codegen.target import Target
+from cortex.runtime import machine_kernels as kernels
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, Mark, Stmt, Store, Switch
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Fma, Index, Load, Select, Unary, dtype_of
 
@@ -65,6 +65,10 @@ def count_list(body: tuple[Stmt, ...]) -> Counts:
                     _count(e, counts)
             case Barrier():
                 counts.barriers += 1
+            case Mark(buffer, index):
+                counts.stores[buffer] += 1
+                for e in index:
+                    _count(e, counts)
             case _:
                 assert_never(s)
     return counts

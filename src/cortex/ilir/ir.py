@@ -1,7 +1,7 @@
 """ILIR: irregular loops over the linear form of a structure.
 
     Func     = name, sizes, index functions, buffers, body, packings, promises
-    Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier
+    Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier | Mark
     Expr     = see cortex.ir.scalar
 
 No recursion and no data structures are left: a structure is a few integer arrays, read through
@@ -81,8 +81,8 @@ class IndexFunction(Node):
 
     Facts (for arguments inside the domain): "in_nodes" 0 <= f(x) < num_nodes; "below" f(x) > x (a child's id
     is greater than its parent's), or f(x) == -1 where there is no child; "increasing" f(x) <= f(x+1); "non_negative"
-    f(x) >= 0; "injective" f(x) != f(y) for x != y; "outside_group" f(x) lies in another group than the node (or the edge's parent) x;
-    `less_than` an upper bound f(x) < less_than.
+    f(x) >= 0; "injective" f(x) != f(y) for x != y; "outside_group" f(x) lies in another group than the node (or the
+    edge's parent) x; `less_than` an upper bound f(x) < less_than.
     """
 
     name: str
@@ -163,7 +163,15 @@ class Barrier(Node):
     """All threads of the team have finished what precedes before any starts what follows; not in a parallel loop."""
 
 
-Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier"
+@node
+class Mark(Node):
+    """buffer[index] = the machine's clock, in ticks (i64). Programs have it only while they are being measured."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+
+
+Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier | Mark"
 
 
 @node

@@ -28,6 +28,7 @@ from cortex.ilir.ir import (
     IndexFunction,
     Let,
     LoopKind,
+    Mark,
     Packing,
     Stmt,
     Store,
@@ -114,6 +115,8 @@ def _statement(s: Stmt) -> list[str]:
             return [f"{buffer}{_subscript(index)} {_UPDATE[fn]} {show_expr(value)}"]
         case Barrier():
             return ["barrier"]
+        case Mark(buffer, index):
+            return [f"{buffer}{_subscript(index)} = clock()"]
         case _:
             assert_never(s)
 

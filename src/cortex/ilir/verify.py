@@ -29,6 +29,7 @@ from cortex.ilir.ir import (
     IndexFunction,
     Let,
     LoopKind,
+    Mark,
     Packing,
     Scope,
     Stmt,
@@ -178,6 +179,10 @@ class _Checker:
                 self.expect(value, frozenset({b.dtype}), names, s)
                 if isinstance(s, Accumulate) and b.dtype not in _NUMBERS:
                     raise InternalError(f"accumulation into {b.dtype} buffer {buffer!r}, in `{_headline(s)}`")
+            case Mark(buffer, index):
+                b = self.access(buffer, index, names, s)
+                if b.dtype != "i64" or b.scope is not Scope.SCRATCH:
+                    raise InternalError(f"the clock goes to {buffer!r}, which is no i64 scratch, in `{_headline(s)}`")
             case Barrier():
                 if self.parallel is not None:
                     raise InternalError(f"barrier inside parallel loop {self.parallel!r}")

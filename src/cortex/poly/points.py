@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, Let, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, Let, Mark, Stmt, Store, Switch
 from cortex.ir.scalar import Binary, Expr, Int, Unary, Var, dtype_of
 
 
@@ -51,6 +51,8 @@ class Point:
                 return (value,)
             case Store(_, index, value) | Accumulate(_, index, _, value):
                 return (*index, value)
+            case Mark(_, index):
+                return index
             case Barrier():
                 return ()
             case _:
@@ -93,7 +95,7 @@ def points_of(body: tuple[Stmt, ...], around: Point = OUTSIDE) -> Iterator[Point
             case Let(_, value):
                 if dtype_of(value) == "i64":
                     lets = (*lets, s)
-            case Store() | Accumulate() | Barrier():
+            case Store() | Accumulate() | Barrier() | Mark():
                 pass
             case _:
                 assert_never(s)

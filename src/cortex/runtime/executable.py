@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from cortex import _native
+from cortex.cost.predict import Predictor
+from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
 from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope
@@ -23,6 +25,7 @@ from cortex.ra import ir as ra
 from cortex.runtime.forest import Forest
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
+from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.storage import Array, padded
 from cortex.schedule.schedule import Schedule
 
@@ -106,6 +109,39 @@ class Executable:
         loaded = self._require()
         names = [name for t in loaded.compiled.model.tables for name in t.params]
         return {name: loaded.params[name].nbytes for name in names}
+
+    def report(self, structures: Any) -> Report:
+        """What a request is made of and where its time goes; `print(fast.report(trees))`.
+
+        The request is run many times, by this program and by a build of it that reads the clock around each phase.
+        """
+        from cortex.runtime.measure_machine import here
+        from cortex.runtime.timeline import timeline
+
+        form = self.linearize(structures)
+        loaded = self._require()
+        compiled, machine = loaded.compiled, here()
+        batch = _batch(structures)
+        return make_report(
+            compiled.model.name,
+            tuple(k.name for k in compiled.model.kinds),
+            compiled.schedule,
+            form,
+            Predictor(compiled.func, machine)(form),
+            timeline(compiled.func, compiled.code.target, form, loaded.params),
+            machine,
+            best_us(lambda: self(structures)),
+            best_us(lambda: loaded.linearizer.linearize(batch)),
+        )
+
+    def explain(self, structures: Any = None) -> str:
+        """The predicted time of each phase and why, for a request or, without one, for typical ones."""
+        from cortex.runtime.measure_machine import here
+
+        forms = None if structures is None else [self.linearize(structures)]
+        compiled = self.compiled
+        kinds = tuple(k.name for k in compiled.model.kinds)
+        return explanation(compiled.model.name, kinds, compiled.func, forms or typical(compiled.model), here())
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request."""

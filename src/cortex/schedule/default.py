@@ -16,11 +16,57 @@ from cortex.schedule.cluster import Cluster, clusters_of
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import Block, constant_extent, uses
-from cortex.schedule.nest import Nest
+from cortex.schedule.nest import Nest, nest_of
 from cortex.schedule.pack import Pack
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    """How sums are tiled: at most `wide` vectors of sums in a row and `tallest` rows, `unroll` steps at a time.
+
+    The registers may allow less. `unroll` None leaves the number to the height of the tile.
+    """
+
+    wide: int = 4
+    tallest: int = 9
+    unroll: int | None = None
+
+
+AS_REGISTERS_ALLOW = TileChoice()
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a schedule of this kind leaves open; the automatic scheduler searches over these values.
+
+    `fuse`: run nests that share their loops together. `inputs_first`: compute products that need no child's state
+    for all nodes at once, before the recursion. `tile` is for every nest of sums, but for those that `nests` names
+    by the loop of their rows.
+    """
+
+    fuse: bool = True
+    inputs_first: bool = True
+    tile: TileChoice = AS_REGISTERS_ALLOW
+    nests: tuple[tuple[str, TileChoice], ...] = ()
+
+    def describe(self) -> str:
+        """In a few words."""
+        words = ["fused" if self.fuse else "not fused", "inputs first" if self.inputs_first else "inputs in groups"]
+        tiles = [("", self.tile)] if not self.nests else [(f"{name}: ", tile) for name, tile in self.nests]
+        for name, t in tiles:
+            steps = "" if t.unroll is None else f", {t.unroll} step{'s' * (t.unroll != 1)}"
+            words.append(f"{name}tiles of {t.tallest} x {t.wide}{steps}")
+        return "; ".join(words)
+
+    def tile_of(self, nest: str) -> TileChoice:
+        """The choice for the nest whose row loop is `nest`."""
+        return dict(self.nests).get(nest, self.tile)
+
+
+DEFAULT = Choices()
 
 
 @dataclass(frozen=True)
@@ -34,29 +80,34 @@ class Registers:
         """Accumulators a cluster may have before tiles get too low to hide the latency of an addition."""
         return max(1, (self.count - 2) // 5)
 
-    def tile(self, sums: int, weights: int, columns: int) -> tuple[int, int]:
+    def tile(self, sums: int, weights: int, columns: int, choice: TileChoice = AS_REGISTERS_ALLOW) -> tuple[int, int]:
         """(height, vectors) of the tile for `sums` accumulators fed by `weights` vectors of weights per column block.
 
         rows * sums * vectors accumulators, the weights and one broadcast operand fit the registers.
         """
-        wide = 4 if self.count >= 32 else 2
+        wide = choice.wide if self.count >= 32 else max(1, choice.wide // 2)
         vectors = max(1, min(wide // max(sums, weights), -(-columns // self.lanes)))
         height = (self.count - 1 - weights * vectors) // (sums * vectors)
-        return max(1, min(height, 9)), vectors
+        return max(1, min(height, choice.tallest)), vectors
 
     def unroll(self, accumulators: int) -> int:
         """Iterations of a reduction to run at a time: fewer as the tile fills the registers, lest it spill."""
         return 8 if accumulators * 5 <= self.count * 2 else 4 if accumulators * 5 <= self.count * 3 else 1
 
 
-def default_schedule(f: Func, registers: Registers) -> tuple[Step[Func], ...]:
+def default_schedule(f: Func, registers: Registers, choices: Choices = DEFAULT) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast."""
     steps: list[Step[Func]] = []
     for block in _nest_lists(f):
-        for cluster in clusters_of(f, block, registers.most_sums()):
-            steps += _cluster_steps(f, cluster, registers)
+        for cluster in clusters_of(f, block, registers.most_sums()) if choices.fuse else _apart(f, block):
+            steps += _cluster_steps(f, cluster, registers, choices)
     temporaries = _group_temporaries(f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
+
+
+def _apart(f: Func, block: Block) -> list[Cluster]:
+    """Every nest for itself."""
+    return [[nest_of(f, s)] for s in block if isinstance(s, For)]
 
 
 def _nest_lists(f: Func) -> list[Block]:
@@ -81,7 +132,7 @@ def _group_temporaries(f: Func) -> tuple[str, ...]:
     return tuple(b for b in scratch if any(uses(s, b) for s in inside) and not any(uses(s, b) for s in outside))
 
 
-def _cluster_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Func]]:
+def _cluster_steps(f: Func, cluster: Cluster, registers: Registers, choices: Choices) -> list[Step[Func]]:
     first = cluster[0]
     steps: list[Step[Func]] = []
     if len(cluster) > 1:
@@ -94,7 +145,7 @@ def _cluster_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step
     column = first.columns[-1].var
     if not kinds:
         return [*steps, Vectorize(column, registers.lanes)]
-    return steps + _tile_steps(f, cluster, registers)
+    return steps + _tile_steps(f, cluster, registers, choices.tile_of(first.name))
 
 
 def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
@@ -109,18 +160,18 @@ def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
     return steps
 
 
-def _tile_steps(f: Func, cluster: Cluster, registers: Registers) -> list[Step[Func]]:
+def _tile_steps(f: Func, cluster: Cluster, registers: Registers, choice: TileChoice) -> list[Step[Func]]:
     first = cluster[0]
     column = first.columns[-1]
     read = [(nest, load) for nest in cluster for load in _vector_reads(nest)]
     params = {b.name for b in f.buffers if b.scope is Scope.PARAM}
     weights = {load for nest, load in read if load.buffer in params and _is_packable(nest, load)}
     sums = len(frozenset[str]().union(*(n.targets for n in cluster)))
-    height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), constant_extent(column) or 1)
+    height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), constant_extent(column) or 1, choice)
     rows = _tile_rows(cluster, read)
-    if rows is None:
-        height = 1
-    unroll = tuple(registers.unroll(r * sums * vectors) for r in range(1, height + 1))
+    if rows is None or height == 1:
+        rows, height = None, 1
+    unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
     top = first.rows if first.guard is None else first.columns[0]
     tile = Tile(top.var, column.var, rows, height, vectors, registers.lanes, unroll)
     return [Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]

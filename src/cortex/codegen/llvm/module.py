@@ -21,7 +21,7 @@ from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Array, Writer
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
-from cortex.ilir.ir import Accumulate, Buffer, Func, Scope, Store
+from cortex.ilir.ir import Accumulate, Buffer, Func, Mark, Scope, Store
 from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 
@@ -30,7 +30,7 @@ _STORAGE = {"f32": "float", "i64": "i64", "bool": "i8"}
 
 def module_text(f: Func, target: Target) -> str:
     """The LLVM module that computes `f`."""
-    written = {s.buffer for s in walk(f) if isinstance(s, Store | Accumulate)}
+    written = {s.buffer for s in walk(f) if isinstance(s, Store | Accumulate | Mark)}
     sizes = {name: Value(_name("size", name), "i64") for name in f.sizes}
     w = Writer(target, {}, dict(sizes))
     for i in f.index_functions:

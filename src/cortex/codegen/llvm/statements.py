@@ -13,7 +13,7 @@ from cortex.codegen.llvm.expressions import evaluate
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Writer
 from cortex.errors import InternalError
-from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, LoopKind, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, LoopKind, Mark, Stmt, Store, Switch
 from cortex.ir.scalar import Binary
 
 
@@ -49,8 +49,17 @@ def _execute(w: Writer, s: Stmt) -> None:
             _switch(w, s)
         case Barrier():
             parallel.barrier(w)
+        case Mark(buffer, index):
+            array = w.arrays[buffer]
+            at = memory.position(w, array, [evaluate(w, i) for i in index])
+            memory.store(w, array, at, Value(w.instruction(w.call(_clock(w), "i64")), "i64"))
         case _:
             assert_never(s)  # type: ignore[arg-type]
+
+
+def _clock(w: Writer) -> str:
+    """The counter that user programs may read: cycles on x86, the system counter elsewhere."""
+    return "llvm.readcyclecounter" if w.target.triple.startswith("x86_64") else "llvm.readsteadycounter"
 
 
 def _accumulate(w: Writer, s: Accumulate) -> None:

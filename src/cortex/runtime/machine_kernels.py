@@ -1,4 +1,4 @@
-"""Two programs of ILIR that do one thing each as fast as the machine can: multiply-add, and read."""
+"""Programs of ILIR that do one thing each as fast as the machine can: multiply-add, read, broadcast."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ def accumulators(target: Target) -> int:
     return 3 * target.registers // 4
 
 
-def multiply_add(target: Target) -> Func:
-    """rounds times: acc[a, v] += x[0, v] * x[1, v], for all accumulators a and lanes v.
+def multiply_add(target: Target, count: int | None = None) -> Func:
+    """rounds times: acc[a, v] += x[0, v] * x[1, v], for `count` (or the best number of) accumulators a, all lanes v.
 
     The accumulators start from memory: if they started equal, LLVM would keep only one of them.
     """
     a, v = Var("a"), Var("v")
     product = Binary("mul", Load("x", (Int(0), v)), Load("x", (Int(1), v)))
-    body = _over_registers(accumulators(target), target.lanes, Accumulate("acc", (a, v), "add", product))
+    sums = accumulators(target) if count is None else count
+    body = _over_registers(sums, target.lanes, Accumulate("acc", (a, v), "add", product))
     x = Buffer("x", "f32", (Int(2), Int(target.lanes)), Scope.PARAM)
-    return _with_accumulators("multiply_add", accumulators(target), target, x, For("r", Int(0), Var("rounds"), (body,)))
+    return _with_accumulators("multiply_add", sums, target, x, For("r", Int(0), Var("rounds"), (body,)))
 
 
 def read(target: Target) -> Func:
@@ -43,6 +44,15 @@ def read(target: Target) -> Func:
     x = Buffer("x", "f32", (Var("rows"), Int(READ_UNROLL), Int(target.lanes)), Scope.PARAM)
     rows = For("i", Int(0), Var("rows"), (body,))
     return _with_accumulators("read", READ_UNROLL, target, x, For("r", Int(0), Var("rounds"), (rows,)))
+
+
+def broadcast(target: Target) -> Func:
+    """rounds times: acc[a, v] += x[i, a], for all i < rows."""
+    a, v = Var("a"), Var("v")
+    body = _over_registers(READ_UNROLL, target.lanes, Accumulate("acc", (a, v), "add", Load("x", (Var("i"), a))))
+    x = Buffer("x", "f32", (Var("rows"), Int(READ_UNROLL)), Scope.PARAM)
+    rows = For("i", Int(0), Var("rows"), (body,))
+    return _with_accumulators("broadcast", READ_UNROLL, target, x, For("r", Int(0), Var("rounds"), (rows,)))
 
 
 def kernel(f: Func, target: Target) -> Kernel:

@@ -1,0 +1,78 @@
+"""Requests of typical shape for a model, for predictions when nobody has given any structures.
+
+Only what decides the cost is made: groups, and how many edges nodes have. A model that follows one child per node
+gets sequences; every other model gets trees with the sizes and depth of parse trees.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cortex.lower.linear_form import LinearForm, max_edges, num_edges
+from cortex.ra import ir as ra
+
+BATCHES = (1, 10)
+SEQUENCE = 50
+# Nodes by height in a parse tree of 19 words: the leaves, then inner nodes with two children each.
+PARSE_TREE = (19, 6, 3, 2, 2, 1, 1, 1, 1, 1)
+EDGES = 2
+
+
+def typical(m: ra.Model) -> list[LinearForm]:
+    """A request of one structure and one of ten."""
+    return [_request(m, batch) for batch in BATCHES]
+
+
+def recurses(kind: ra.Kind) -> bool:
+    """Does this kind read a child's state?"""
+    return any(isinstance(let.op, ra.State | ra.OverChildren) for let in kind.lets)
+
+
+def _request(m: ra.Model, batch: int) -> LinearForm:
+    inner = [k for k, kind in enumerate(m.kinds) if recurses(kind)]
+    leaves = [k for k, kind in enumerate(m.kinds) if not recurses(kind)] or inner
+    single = not m.lists and all(len(_children(m.kinds[k])) <= 1 for k in inner)
+    levels = (1,) * SEQUENCE if single else PARSE_TREE
+    kinds, lengths = [], []
+    for height, nodes in enumerate(levels):
+        allowed = leaves if height == 0 or not inner else inner
+        shared = min(len(allowed), nodes * batch)
+        for i in range(shared):
+            kinds.append(allowed[(i + height) % len(allowed)])
+            lengths.append((nodes * batch * (i + 1)) // shared - (nodes * batch * i) // shared)
+    total = sum(lengths)
+    ends = np.cumsum(lengths)
+    starts = total - ends
+    kind_nodes = [np.arange(s, s + n) for s, n in zip(starts, lengths, strict=True)]
+    by_kind = [
+        np.concatenate([x for x, k in zip(kind_nodes, kinds, strict=True) if k == kind] or [np.zeros(0, int)])
+        for kind in range(len(m.kinds))
+    ]
+    arrays = {
+        "group_start": starts,
+        "group_len": np.array(lengths),
+        "group_kind": np.array(kinds),
+        "kind_start": np.concatenate([[0], np.cumsum([len(x) for x in by_kind])]),
+        "kind_node": np.concatenate(by_kind),
+    }
+    sizes = {"num_nodes": total, "num_groups": len(lengths), "num_roots": batch, "max_group": max(lengths)}
+    has_edges = np.zeros(total, int)
+    for nodes_of, k in zip(kind_nodes, kinds, strict=True):
+        has_edges[nodes_of] = EDGES if k in inner and len(levels) > 1 and nodes_of[0] < total - levels[0] * batch else 0
+    for relation in m.lists:
+        pointer = np.concatenate([[0], np.cumsum(has_edges)])
+        edges = int(pointer[-1])
+        per_group = [int(pointer[s + n] - pointer[s]) for s, n in zip(starts, lengths, strict=True)]
+        arrays[f"{relation}_ptr"] = pointer
+        arrays[f"{relation}_child"] = np.full(edges, total - 1)
+        arrays[f"{relation}_parent"] = np.repeat(np.arange(total), has_edges)
+        sizes |= {num_edges(relation).name: edges, max_edges(relation).name: max(per_group)}
+    for slot in m.slots:
+        arrays[f"child_{slot}"] = np.full(total, total - 1)
+    for field in m.fields:
+        arrays[f"field_{field.name}"] = np.zeros(total, int)
+    return LinearForm(sizes, arrays, {})
+
+
+def _children(kind: ra.Kind) -> set[object]:
+    return {let.op.path for let in kind.lets if isinstance(let.op, ra.State)}

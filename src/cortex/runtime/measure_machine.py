@@ -1,0 +1,95 @@
+"""Measuring this machine for the cost model, once; the figures are kept in the cache folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cortex.codegen.target import Target
+from cortex.cost.machine import KIB, MIB, Machine
+from cortex.options import Options
+from cortex.runtime import machine_kernels as kernels
+
+SECONDS = 0.1  # per figure
+L1_UNKNOWN, L2_UNKNOWN = 32 * KIB, MIB
+
+
+def here(cache: Path | None = None) -> Machine:
+    """This machine: from a file in the folder `cache`, or measured now (about two seconds) and written there."""
+    target = Target.host()
+    l1, l2 = cache_bytes(1, L1_UNKNOWN), cache_bytes(2, L2_UNKNOWN)
+    folder = Options.from_environment().cache if cache is None else cache
+    file = folder / f"core-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
+    if file.is_file():
+        return Machine.read(file)
+    found = measure(target, l1, l2)
+    found.save(file)
+    return found
+
+
+def measure(target: Target, l1: int, l2: int) -> Machine:
+    """All figures, the best of many tries each."""
+    sizes = sorted({l1 // 2, l1, 2 * l1, l2 // 4, l2 // 2, l2, 2 * l2, 4 * l2, 64 * MIB})
+    reads = [(size, read_rate(target, size)) for size in sizes]
+    falling = [(size, min(rate for _, rate in reads[: i + 1])) for i, (size, _) in enumerate(reads)]
+    return Machine(
+        cpu=target.cpu,
+        lanes=target.lanes,
+        registers=target.registers,
+        fma=multiply_add_ns(target, kernels.accumulators(target)),
+        chain=multiply_add_ns(target, 1),
+        load=4 * target.lanes / falling[0][1],
+        broadcast=broadcast_ns(target),
+        reads=tuple(falling),
+        l1=l1,
+        l2=l2,
+    )
+
+
+def cache_bytes(level: int, unknown: int) -> int:
+    """The size of a core's data cache as the system tells it; `unknown` where it does not."""
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            is_code = (index / "type").read_text().strip() == "Instruction"
+            if (index / "level").read_text().strip() == str(level) and not is_code:
+                return int((index / "size").read_text().strip().removesuffix("K")) * KIB
+        except (OSError, ValueError):
+            continue
+    return unknown
+
+
+def best(run: Callable[[], object], seconds: float) -> float:
+    """The fewest nanoseconds `run` takes in many tries."""
+    fewest = float("inf")
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter_ns()
+        run()
+        fewest = min(fewest, time.perf_counter_ns() - start)
+    return fewest
+
+
+def multiply_add_ns(target: Target, count: int) -> float:
+    """Nanoseconds of one vector multiply-add when `count` independent sums are under way."""
+    rounds = 20_000
+    run = kernels.kernel(kernels.multiply_add(target, count), target)
+    x, out = kernels.aligned(2 * target.lanes), kernels.aligned(count * target.lanes)
+    return best(lambda: run(x, out, rounds, 1), SECONDS) / (rounds * count)
+
+
+def broadcast_ns(target: Target) -> float:
+    """Nanoseconds of loading one element into all lanes and adding it."""
+    rows, rounds = 128, 1000
+    run = kernels.kernel(kernels.broadcast(target), target)
+    x, out = kernels.aligned(rows * kernels.READ_UNROLL), kernels.aligned(kernels.READ_UNROLL * target.lanes)
+    return best(lambda: run(x, out, rounds, rows), SECONDS) / (rounds * rows * kernels.READ_UNROLL)
+
+
+def read_rate(target: Target, size: int) -> float:
+    """GB/s of reading `size` bytes again and again."""
+    row = kernels.READ_UNROLL * target.lanes
+    rounds = max(1, 4 * MIB // size)
+    run = kernels.kernel(kernels.read(target), target)
+    x, out = kernels.aligned(size // 4), kernels.aligned(row)
+    return rounds * size / best(lambda: run(x, out, rounds, size // 4 // row), SECONDS)
