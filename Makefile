@@ -12,7 +12,7 @@ demo: $(READY)
 	$(BIN)/cortex demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 # Lint, types, layers and the fast tests: under a minute.
 check: $(READY)

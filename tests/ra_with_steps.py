@@ -10,7 +10,7 @@ import numpy as np
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, RECURSION_STEPS, build
+from cortex.compiler import RECURSION_STEPS, Plan, build
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ir.step import Step, apply

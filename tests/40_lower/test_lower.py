@@ -89,7 +89,15 @@ def test_absent_children_leave_no_products_behind() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "source"),
-    [((6,), (2, 3)), ((2, 3), (6,)), ((4, 1, 5), (4, 5)), ((4, 5), (4, 5, 1)), ((2, 3, 4), (2, 12)), ((8, 3), (2, 4, 3)), ((1,), ())],
+    [
+        ((6,), (2, 3)),
+        ((2, 3), (6,)),
+        ((4, 1, 5), (4, 5)),
+        ((4, 5), (4, 5, 1)),
+        ((2, 3, 4), (2, 12)),
+        ((8, 3), (2, 4, 3)),
+        ((1,), ()),
+    ],
 )
 def test_reshape_index(shape: tuple[int, ...], source: tuple[int, ...]) -> None:
     from cortex.ir.simplify import simplify as fold

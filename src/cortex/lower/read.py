@@ -169,5 +169,3 @@ def _common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
             break
         count += 1
     return count
-
-

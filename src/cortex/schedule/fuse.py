@@ -56,9 +56,7 @@ class Fuse(Step[Func]):
         leader = next(number for number, s in enumerate(nests) if s.var == self.loops[0])
         return (*before, self._merge(f, known, tuple(nests), leader, ()), *after)
 
-    def _merge(
-        self, f: Func, known: Dependences, nests: tuple[For, ...], leader: int, around: tuple[For, ...]
-    ) -> For:
+    def _merge(self, f: Func, known: Dependences, nests: tuple[For, ...], leader: int, around: tuple[For, ...]) -> For:
         """One loop that runs the bodies of all `nests`, in order, under the name of the `leader`."""
         shared = nests[leader]
         around = (*around, shared)

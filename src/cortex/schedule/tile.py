@@ -184,9 +184,7 @@ class _Writer:
         )
         return columns.loops(row.name, vector.name, lane.name, Int(height), loads)
 
-    def reduction(
-        self, columns: _Columns, first: Expr, height: int, loops: tuple[For, ...], body: Block
-    ) -> Block:
+    def reduction(self, columns: _Columns, first: Expr, height: int, loops: tuple[For, ...], body: Block) -> Block:
         """The loops of a sum, the innermost one unrolled, around the tile."""
         *outer, last = loops
         renamed = {loop.var: Var(self.names.fresh(loop.var)) for loop in loops}
