@@ -100,7 +100,7 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float) -> 
     torch.set_num_threads(cell.threads)
     with torch.inference_mode():
         began = time.perf_counter()
-        fast = cortex.compile(entry.model, weights)
+        fast = cortex.compile(entry.model, weights, threads=cell.threads)
         ours = partial(_root_state, fast, entry.states[0])
         ours(batches[0]())
         compiled = time.perf_counter() - began
