@@ -25,11 +25,11 @@ it can be part of a key. `step.apply(program)` asks first whether the step is le
 ```python
 from cortex.schedule.schedule import Schedule
 
-Schedule.load("plan.py")       # parsed, never executed: known steps with literal arguments
+Schedule.load("plan.py")  # parsed, never executed: known steps with literal arguments
 schedule.save("plan.py")
 eval(repr(schedule), namespace()) == schedule
-schedule.on_recursion          # the steps on the model, which come first
-schedule.on_loops              # the steps on its loops
+schedule.on_recursion  # the steps on the model, which come first
+schedule.on_loops  # the steps on its loops
 ```
 
 Loops are named by their variables, which are unique in a program; a step that makes loops names them after the one

@@ -39,16 +39,16 @@ def field_names(cls: type[Any]) -> tuple[str, ...]:
     return _FIELD_NAMES[cls]
 
 
-def operands(n: Node) -> Iterator[Node]:
+def operands(n: Node) -> list[Node]:
     """The direct operands of `n`, left to right."""
+    found: list[Node] = []
     for name in field_names(type(n)):
         value = getattr(n, name)
         if isinstance(value, Node):
-            yield value
+            found.append(value)
         elif type(value) is tuple:
-            for item in value:
-                if isinstance(item, Node):
-                    yield item
+            found += [item for item in value if isinstance(item, Node)]
+    return found
 
 
 def walk(n: Node) -> Iterator[Node]:
@@ -57,7 +57,9 @@ def walk(n: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(list(operands(top))))
+        below = operands(top)
+        below.reverse()
+        stack += below
 
 
 def map_operands(n: T, f: Callable[[Any], Any]) -> T:

@@ -15,7 +15,7 @@ from cortex.ir.step import Step
 from cortex.schedule.cluster import Cluster, clusters_of
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
-from cortex.schedule.locate import Block, constant_extent, uses
+from cortex.schedule.locate import Block, buffers_of, constant_extent
 from cortex.schedule.nest import Nest, nest_of
 from cortex.schedule.pack import Pack
 from cortex.schedule.tile import Tile
@@ -126,10 +126,9 @@ def _is_group_loop(s: object) -> bool:
 
 def _group_temporaries(f: Func) -> tuple[str, ...]:
     """Scratch buffers used only inside the loop over groups."""
-    outside = [s for s in f.body if not _is_group_loop(s)]
-    inside = [s for s in f.body if _is_group_loop(s)]
-    scratch = [b.name for b in f.buffers if b.scope is Scope.SCRATCH]
-    return tuple(b for b in scratch if any(uses(s, b) for s in inside) and not any(uses(s, b) for s in outside))
+    outside = buffers_of(s for s in f.body if not _is_group_loop(s))
+    inside = buffers_of(s for s in f.body if _is_group_loop(s))
+    return tuple(b.name for b in f.buffers if b.scope is Scope.SCRATCH and b.name in inside - outside)
 
 
 def _cluster_steps(f: Func, cluster: Cluster, registers: Registers, choices: Choices) -> list[Step[Func]]:

@@ -11,7 +11,7 @@ from cortex.ir.simplify import sub
 from cortex.ir.step import Step, step
 from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, max_edges
 from cortex.schedule.dependence import Dependences, accesses
-from cortex.schedule.locate import find_loop, refuse, replace_loop, uses
+from cortex.schedule.locate import buffers_of, find_loop, refuse, replace_loop
 
 
 @step
@@ -32,12 +32,12 @@ class Dense(Step[Func]):
         loop = find_loop(f, self.groups, self)
         if loop.hi != NUM_GROUPS:
             refuse(self, f"{self.groups!r} is not the loop over groups.", f, self.groups)
-        rest = [s for s in f.body if s is not loop]
+        outside = buffers_of(s for s in f.body if s is not loop)
         scopes = {b.name: b.scope for b in f.buffers}
         for name in self.buffers:
             if scopes.get(name) is not Scope.SCRATCH:
                 refuse(self, f"{name!r} is not a temporary.", f, self.groups)
-            if any(uses(s, name) for s in rest):
+            if name in outside:
                 refuse(self, f"{name!r} is used outside the loop over groups.", f, self.groups)
         known, used = Dependences.of(f), list(accesses(loop.body))
         start: dict[str, Expr] = {}

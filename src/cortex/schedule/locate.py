@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NoReturn
 
 from cortex.errors import ScheduleError
-from cortex.ilir.ir import Buffer, Case, For, Func, If, Let, Stmt, Switch
+from cortex.ilir.ir import Accumulate, Buffer, Case, For, Func, If, Let, Stmt, Store, Switch
 from cortex.ilir.show import show_stmts
-from cortex.ir.node import Node, walk
-from cortex.ir.scalar import Expr, Int
+from cortex.ir.node import walk
+from cortex.ir.scalar import Int, Load
 
 Block = tuple[Stmt, ...]
 
@@ -134,6 +134,6 @@ def row_stride(b: Buffer, axis: int) -> int | None:
     return stride
 
 
-def uses(tree: Node | Expr, buffer: str) -> bool:
-    """Does a statement or expression mention a buffer?"""
-    return any(getattr(n, "buffer", None) == buffer for n in walk(tree))
+def buffers_of(stmts: Iterable[Stmt]) -> set[str]:
+    """The buffers that statements mention."""
+    return {n.buffer for s in stmts for n in walk(s) if isinstance(n, Load | Store | Accumulate)}
