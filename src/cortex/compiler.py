@@ -10,6 +10,7 @@ from cortex.codegen.target import Target
 from cortex.cost.choose import candidates
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
+from cortex.errors import ScheduleError
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -42,7 +43,7 @@ def compile(
     *,
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
-    examples: Iterable[Any] | None = None,
+    examples: Any = None,
     target: Target | None = None,
     recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS,
     schedule: Schedule | None = None,
@@ -53,8 +54,8 @@ def compile(
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
-    simply attributes of that name. `examples` are structures whose kinds of nodes are compiled now; kinds met later
-    are compiled when they are first seen.
+    simply attributes of that name. `examples` are structures (a list, or one) whose kinds of nodes are compiled now;
+    kinds met later are compiled when they are first seen.
 
     `recursion` are the steps to apply to the recursive model. `choices` are those of the default schedule of its loops:
     given ones; those that are predicted fastest on typical structures ("auto", which takes some seconds); or, without
@@ -62,10 +63,16 @@ def compile(
     `schedule` replaces all of that: exactly its steps are applied. Calls run on `threads` threads unless they say
     otherwise; results do not depend on it.
     """
+    if not (choices is None or choices == "auto" or isinstance(choices, Choices)):
+        raise ScheduleError(f'choices={choices!r}: give Choices, "auto", or None for what suits the machine.')
+    if not (schedule is None or isinstance(schedule, Schedule)):
+        raise ScheduleError(
+            f"schedule={schedule!r}: give a Schedule, as Schedule((Fuse(...), ...)) or Schedule.load(file)."
+        )
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     if examples is not None:
-        trace.see(list(examples))
+        trace.see(list(examples) if type(examples) in (list, tuple) else [examples])
     plan = Plan(target or Target.host(), recursion, schedule, choices=choices)
     return Executable(trace, lambda m, threads: build(m, replace(plan, threads=threads)), threads)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from ra_models import child_sum, f32, linearize, random_nodes, random_params, tree_lstm, with_kind
@@ -10,6 +11,7 @@ from ra_models import child_sum, f32, linearize, random_nodes, random_params, tr
 from cortex.ra import ir
 from cortex.ra.build import Builder
 from cortex.ra.interp import run
+from cortex.ra.shapes import Declared
 from cortex.ra.show import show
 from cortex.ra.simplify import simplify
 from cortex.ra.verify import verify
@@ -79,3 +81,23 @@ def test_a_step_is_a_value() -> None:
     assert Hoist() == Hoist()
     assert hash(Hoist()) == hash(Hoist())
     assert repr(Hoist()) == "Hoist()"
+
+
+def test_comparisons_of_parameters_stay_in_the_kind() -> None:
+    m = ir.Model(
+        "compared",
+        params=(ir.ParamDecl("a", ir.TensorType((3,))), ir.ParamDecl("b", ir.TensorType((3,)))),
+        fields=(),
+        slots=(),
+        lists=(),
+        states=(ir.StateDecl("h", ir.TensorType((3,))),),
+        kinds=(),
+    )
+    b = Builder(Declared.of(m))
+    x, y = b.add(ir.Param("a")), b.add(ir.Param("b"))
+    total = b.add(ir.Binary("add", x, y))
+    less = b.add(ir.Binary("lt", total, y))
+    kind = ir.Kind("all", (), b.lets, (b.add(ir.Where(less, x, y)),))
+    hoisted = Hoist().apply(replace(m, kinds=(replace(kind, lets=b.lets),)))
+    verify(hoisted)
+    assert [p.type.dtype for p in hoisted.params] == ["f32"] * 3  # a, b, and their sum

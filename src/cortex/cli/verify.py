@@ -63,11 +63,13 @@ def command(
     results = _verify(*subject_of(model, weights, examples, hidden), wanted or STAGES)
     to = console(json_file)
     rows = [(r.stage, *map(str, (len(r.findings), r.proven, len(r.unproven))), f"{r.seconds:.2f}") for r in results]
-    print_table(to, f"{model}, hidden size {hidden}", ("stage", "accesses", "proven", "not proven", "seconds"), rows)
+    subject = model if ":" in model else f"{model}, hidden size {hidden}"
+    print_table(to, subject, ("stage", "accesses", "proven", "not proven", "seconds"), rows)
     for r in results:
         for finding in r.unproven:
             to.print(f"\n{r.stage}: {finding}", highlight=False, markup=False, soft_wrap=True)
-    write_json(json_file, {"model": model, "hidden": hidden, "stages": [_as_json(r) for r in results]})
+    size = {} if ":" in model else {"hidden": hidden}
+    write_json(json_file, {"model": model, **size, "stages": [_as_json(r) for r in results]})
     if any(r.unproven for r in results):
         ctx.exit(1)
 

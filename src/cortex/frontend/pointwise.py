@@ -28,11 +28,6 @@ def as_float(x: Value) -> Value:
     return x if x.dtype == "f32" else builder().emit(Cast(x.name, "f32"), x.shape, x)
 
 
-def as_bool(x: Value) -> Value:
-    """`x` with element type bool: what is not 0 is true."""
-    return x if x.dtype == "bool" else comparison("ne", x, fill(0.0))
-
-
 def unary(fn: UnaryFn, x: Value) -> Value:
     """A function of each element."""
     x = as_float(x)

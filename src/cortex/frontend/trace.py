@@ -62,6 +62,11 @@ class Trace:
                 self._forget()
 
     @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._model.name
+
+    @property
     def known_kinds(self) -> int:
         """How many kinds have been traced."""
         return len(self._tree.order)

@@ -21,9 +21,9 @@ class Hoist(Step[ir.Model]):
     after:   derived_0 = b + c                        once, at load time
              h = tanh(U @ s + derived_0)
 
-    A view of a matrix, or of more, stays a view, and a constant stays a constant. A slice of a vector (a gate's part
-    of a bias) is hoisted, so that it starts on a vector boundary and has padding of its own. Equal expressions, in one
-    kind or in several, share one derived parameter.
+    A view of a matrix, or of more, stays a view, a constant stays a constant, and what is not f32 stays where it is.
+    A slice of a vector (a gate's part of a bias) is hoisted, so that it starts on a vector boundary and has padding of
+    its own. Equal expressions, in one kind or in several, share one derived parameter.
     """
 
     def apply(self, program: ir.Model) -> ir.Model:
@@ -69,10 +69,10 @@ class _Found:
 
 
 def _hoist_kind(kind: ir.Kind, declared: Declared, found: _Found) -> ir.Kind:
-    constant: set[str] = set()
+    constant: set[str] = set()  # f32 lets that read only parameters
     for let in kind.lets:
         reads_node = isinstance(let.op, ir.Field | ir.State | ir.Arity | ir.OverChildren)
-        if not reads_node and all(x in constant for x in operand_names(let.op)):
+        if not reads_node and let.type.dtype == "f32" and all(x in constant for x in operand_names(let.op)):
             constant.add(let.name)
     by_name = {let.name: let for let in kind.lets}
     read = set(kind.results)

@@ -83,6 +83,9 @@ class Executable:
             self._build_for(team)
         return self._with_kinds(batch, lambda loaded: Output(loaded.names, loaded.run(batch, single, team)))
 
+    def __repr__(self) -> str:
+        return f"<compiled model {self._trace.name}, {self._trace.known_kinds} kinds of nodes>"
+
     @property
     def compiled(self) -> Compiled:
         """The program in use."""
@@ -289,9 +292,9 @@ def _elements(b: Buffer) -> int:
 
 def checked_threads(threads: int) -> int:
     """`threads`, if a call can run on so many."""
-    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
         raise ModelError(f"threads={threads!r}: a call runs on 1 to {MOST_THREADS} threads")
-    return threads
+    return int(threads)
 
 
 def _roots(batch: Any) -> list[Any]:

@@ -57,7 +57,10 @@ class Output(States):
 
     @property
     def nodes(self) -> States:
-        """States at every node: order of first visit in a preorder walk, or the index order of arrays."""
+        """States at every node: order of first visit in a preorder walk, or the index order of arrays.
+
+        A walk takes a node's children by attribute in alphabetical order (`left` before `right`), then lists.
+        """
         return States(self._names, self._run.nodes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

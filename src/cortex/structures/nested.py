@@ -1,6 +1,6 @@
 """Nested sequences: `((3, 7), 2)` is a tree whose leaves carry the words 3, 7 and 2.
 
-`Forest.from_nested` reads the same into arrays.
+A tuple or list that occurs twice is one node. `Forest.from_nested` makes every occurrence a node of its own, in arrays.
 """
 
 from __future__ import annotations
