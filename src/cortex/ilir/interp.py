@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -58,7 +59,7 @@ def run(
     `index` gives the arrays of the index functions, `buffers` the params and float fields; packed buffers are made
     from the params. Arrays the body does not read may be missing.
     """
-    used = {n.fn if isinstance(n, Index) else n.buffer for n in _accesses(f)}
+    used = set(_used(f))
     functions = [
         _index_values(i.name, _extent(i.extent, sizes), index) if i.name in used else [] for i in f.index_functions
     ]
@@ -69,23 +70,32 @@ def run(
     given = {b.name: _given(b, shapes[b.name], buffers) for b in inputs}
     given |= {p.buffer: pack(p, given) for p in packings}
     memory = {b.name: _allocate(b, sizes, given.get(b.name)) for b in f.buffers}
-    program = to_python(f, check_bounds)
-    namespace = dict(_FUNCTIONS)
-    exec(compile(program.source, f"<ilir {f.name}>", "exec"), namespace)
+    function, counted = _translated(f, check_bounds)
     try:
-        runs = namespace["run"](*(sizes[s] for s in f.sizes), *functions, *memory.values())
+        runs = function(*(sizes[s] for s in f.sizes), *functions, *memory.values())
     except ZeroDivisionError as error:  # of integers: a quotient of floats is infinite or NaN
         raise InternalError(f"{f.name!r} divides an integer by zero") from error
     counts = Counts()
-    for n, counted in zip(runs, program.counts, strict=True):
-        counts.add(counted, n)
+    for n, once in zip(runs, counted, strict=True):
+        counts.add(once, n)
     results = [b for b in f.buffers if b.scope in (Scope.STATE, Scope.SCRATCH)]
     return Result({b.name: _contents(b, memory[b.name], shapes[b.name], sizes) for b in results}, counts)
 
 
-def _accesses(f: Func) -> Iterator[Index | Load | Store | Accumulate]:
-    for s in f.body:
-        yield from (n for n in walk(s) if isinstance(n, Index | Load | Store | Accumulate))
+@lru_cache(maxsize=8)
+def _translated(f: Func, check_bounds: bool) -> tuple[Callable[..., list[int]], tuple[Counts, ...]]:
+    """The program as a Python function, and what its counters count. Programs run many times in a row."""
+    program = to_python(f, check_bounds)
+    namespace = dict(_FUNCTIONS)
+    exec(compile(program.source, f"<ilir {f.name}>", "exec"), namespace)
+    return namespace["run"], program.counts
+
+
+@lru_cache(maxsize=8)
+def _used(f: Func) -> frozenset[str]:
+    """The index functions and buffers that the body names."""
+    accesses = (n for s in f.body for n in walk(s) if isinstance(n, Index | Load | Store | Accumulate))
+    return frozenset(n.fn if isinstance(n, Index) else n.buffer for n in accesses)
 
 
 def _extent(e: Expr, sizes: Mapping[str, int]) -> int:
