@@ -72,6 +72,8 @@ NB_MODULE(_native, m) {
       .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes that were computed.")
       .def_prop_ro("num_user_nodes", &Run::num_user_nodes, "The number of nodes of the request, duplicates included.");
 
+  m.def("barrier_nanoseconds", &cortex::barrier_nanoseconds, "threads"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Nanoseconds of one barrier among so many threads.");
   m.def("set_team_spin", &cortex::set_team_spin, "microseconds"_a,
         "How long worker threads look for the next call before they park.");
   m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a,

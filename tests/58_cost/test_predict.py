@@ -13,7 +13,8 @@ from cortex.cost.machine import Machine
 from cortex.cost.predict import Prediction, Predictor
 from cortex.cost.typical import BATCHES, typical
 from cortex.ilir.ir import Barrier, For, Func
-from cortex.schedule.default import Choices, TileChoice
+from cortex.schedule.default import Choices
+from cortex.schedule.registers import TileChoice
 
 MACHINE = Machine.example()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from cortex import _native
+from cortex.cost.choose import Considered
 from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
@@ -47,6 +48,7 @@ class Compiled:
 
     model: ra.Model
     schedule: Schedule
+    considered: tuple[Considered, ...]  # what the automatic scheduler thought of
     func: Func
     code: ObjectCode
     tables: tuple[Compiled, ...] = ()  # the programs that fill the model's tables, in order
@@ -138,13 +140,18 @@ class Executable:
         )
 
     def explain(self, structures: Any = None) -> str:
-        """The predicted time of each phase and why, for a request or, without one, for typical ones."""
+        """The predicted time of each phase and why, for a request or, without one, for typical ones.
+
+        Then the steps that the automatic scheduler considered, and what it made of each.
+        """
         from cortex.runtime.measure_machine import here
 
         forms = None if structures is None else [self.linearize(structures)]
         compiled = self.compiled
         kinds = tuple(k.name for k in compiled.model.kinds)
-        return explanation(compiled.model.name, kinds, compiled.func, forms or typical(compiled.model), here())
+        phases = explanation(compiled.model.name, kinds, compiled.func, forms or typical(compiled.model), here())
+        chosen = [f"  {c.text()}" for c in compiled.considered]
+        return "\n".join([phases, *(["", "steps considered:", *chosen] if chosen else [])])
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request."""
