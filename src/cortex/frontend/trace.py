@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree
-from cortex.frontend.explore import Exploration
+from cortex.frontend.explore import Exploration, Guard
 from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.fields import Accessors, Declared
 from cortex.frontend.guess_states import guess_states
@@ -24,6 +25,7 @@ from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.spans import span_of_error
+from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
@@ -131,19 +133,20 @@ class Trace:
                 self._look_below(root)
             if relations != (len(k.slots), len(k.lists)):
                 return False
-        waiting: list[tuple[Any, str]] = []
+        waiting: dict[tuple[str, bool, Guard], Any] = {}
         for node in postorder(roots, k.children):
             seen = Seen(node, k)
             if self._tree.find(seen.answer) is not None:
                 continue
+            facts = Facts(seen)
             try:
-                kind = trace_kind(k, Facts(seen))
+                kind = trace_kind(k, facts)
                 self._tree.insert(kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
-                waiting.append((node, ""))
+                waiting.setdefault(("", bool(k.children(node)), facts.guard()), node)
             except NeedsExample as question:
-                waiting.append((node, str(question)))
+                waiting.setdefault((str(question), bool(k.children(node)), facts.guard()), node)
             except MissingAttribute as error:
                 if relations == (len(k.slots), len(k.lists)):
                     raise _missing(error) from None
@@ -173,25 +176,28 @@ class Trace:
             span_of_error(error) or self._knowledge.definition,
         )
 
-    def _resolve(self, waiting: list[tuple[Any, str]]) -> None:
-        """No kind can be traced first: suppose the states."""
+    def _resolve(self, waiting: dict[tuple[str, bool, Guard], Any]) -> None:
+        """No kind can be traced first: suppose the states. One node that asks nothing stands for all like it."""
         k = self._knowledge
-        asked = ""
-        for node, question in waiting:
-            try:
-                if not question:
-                    k.states = guess_states(k, lambda node=node: trace_form(k, Facts(Seen(node, k))))  # type: ignore[misc]
-                    return
-            except NeedsExample as signal:
-                question = str(signal)
-            except MissingAttribute as error:
-                raise _missing(error) from None
-            asked = asked or question
+        nodes = [node for (question, *_), node in waiting.items() if not question]
+        asked = next((question for question, *_ in waiting if question), "")
+        try:
+            if nodes:
+                k.states = guess_states(k, [partial(self._supposed, node) for node in nodes])
+                return
+        except NeedsExample as signal:
+            asked = asked or str(signal)
+        except MissingAttribute as error:
+            raise _missing(error) from None
         raise ModelError(
             f"model '{self._model.name}' cannot be traced for these structures: it needs to know {asked}. "
             "Declare the field, as in fields={'x': cortex.field((300,))}, or pass a structure that shows it.",
             self._knowledge.definition,
         )
+
+    def _supposed(self, node: Any) -> StateForm:
+        """What the kind of a node returns while states are supposed."""
+        return trace_form(self._knowledge, Facts(Seen(node, self._knowledge)))
 
 
 def _missing(error: MissingAttribute) -> StructureError:
