@@ -62,7 +62,7 @@ def guess_states(k: Knowledge, traces: Sequence[Trace]) -> StateForm:
 
 
 def _none(k: Knowledge, problems: list[Problem]) -> ModelError:
-    """Nothing fits. The problem is told that came last in the model, and what was supposed, unless that is no matter."""
+    """Nothing fits. The problem is told that came last in the model, and what was supposed, if that matters."""
     unknown = f"the states of model '{k.name}' cannot be found: every kind of node calls the model"
     remedy = "Give nodes without children a branch of their own: if node.is_leaf: return ..."
     if not problems:

@@ -7,9 +7,10 @@ structure; `see` traces the kinds of real nodes that are new. Both may be called
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
@@ -22,11 +23,13 @@ from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.node_class import refuse_type_of_node
+from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import trace_form, trace_kind
+from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
@@ -82,9 +85,21 @@ class Trace:
         k, exploration = self._knowledge, self._exploration
         return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
 
-    def see(self, roots: Iterable[Any]) -> bool:
-        """Trace the kinds of all nodes of the structures with these roots; True if any of them was new."""
+    def see(self, roots: Iterable[Any], names: Sequence[str] | None = None) -> bool:
+        """Trace the kinds of all nodes of the structures with these roots; True if any of them was new.
+
+        `names` is what errors call the roots.
+        """
         roots = list(roots)
+        called = ["root"] if len(roots) == 1 else [f"structures[{i}]" for i in range(len(roots))]
+        try:
+            return self._see(roots)
+        except Exception as error:
+            if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
+                self._refuse_unseen(roots)
+            raise self._with_place(error, roots, called if names is None else names) from None
+
+    def _see(self, roots: list[Any]) -> bool:
         self.explore()
         before = len(self._tree.order)
         forgot = False
@@ -100,6 +115,28 @@ class Trace:
                 self._forget()
                 forgot = True
         return forgot or len(self._tree.order) != before
+
+    def _refuse_unseen(self, roots: list[Any]) -> None:
+        """Refuse structures whose children have other names than the model's; a better error than what came of it."""
+        k = self._knowledge
+        nodes = list(islice(postorder(roots, k.children), LOOKED_AT))
+        relations = k.accessors.relations([*sorted(k.slots), *sorted(k.lists)])
+        known = [a for _, a, _ in relations if any(attribute_of(node, a) is not ABSENT for node in nodes)]
+        unknown = [relation for relation in relations if relation[1] not in known]
+        refuse_unseen_children(nodes, unknown, known, [*k.fields, *k.tags])
+
+    def _with_place(self, error: Exception, roots: list[Any], names: Sequence[str]) -> Exception:
+        """The error, which says at which node if reading an attribute of the user's objects raised it."""
+        failure, self.accessors.failure = self.accessors.failure, None
+        if failure is None or failure.error is not error:
+            return error
+        place = place_of(failure.node, roots, names, self._knowledge)
+        if isinstance(error, StructureError):
+            error = StructureError(f"at {place}, {error}")
+            error.says_where = True
+        else:
+            error.add_note(f"while reading `{failure.name}` of {place} (a {type(failure.node).__name__})")
+        return error
 
     def model(self) -> Model:
         """The model with the kinds traced so far."""
@@ -149,7 +186,7 @@ class Trace:
                 waiting.setdefault((str(question), bool(k.children(node)), facts.guard()), node)
             except MissingAttribute as error:
                 if relations == (len(k.slots), len(k.lists)):
-                    raise _missing(error) from None
+                    raise self._missing(error) from None
             except CortexError:
                 if relations == (len(k.slots), len(k.lists)):
                     raise
@@ -188,7 +225,7 @@ class Trace:
         except NeedsExample as signal:
             asked = asked or str(signal)
         except MissingAttribute as error:
-            raise _missing(error) from None
+            raise self._missing(error) from None
         raise ModelError(
             f"model '{self._model.name}' cannot be traced for these structures: it needs to know {asked}. "
             "Declare the field, as in fields={'x': cortex.field((300,))}, or pass a structure that shows it.",
@@ -199,13 +236,15 @@ class Trace:
         """What the kind of a node returns while states are supposed."""
         return trace_form(self._knowledge, Facts(Seen(node, self._knowledge)))
 
-
-def _missing(error: MissingAttribute) -> StructureError:
-    """The structure lacks an attribute that the model reads."""
-    kind = type(error.owner).__name__
-    span = span_of_error(error)
-    place = "" if span is None else f"\n\n{excerpt(span)}"
-    return StructureError(
-        f"the model reads '{error.attribute}' of a {kind} that has no such attribute. Set it (to None where there is "
-        f"none), or say with fields= which attribute or which function of the node it is.{place}"
-    )
+    def _missing(self, error: MissingAttribute) -> StructureError:
+        """The structure lacks an attribute that the model reads."""
+        source = self.accessors.source(error.attribute)
+        if isinstance(source, str) and source != error.attribute:
+            return StructureError(no_such_attribute(error.owner, error.attribute, source))
+        span = span_of_error(error)
+        place = "" if span is None else f"\n\n{excerpt(span)}"
+        return StructureError(
+            f"the model reads '{error.attribute}' of a {type(error.owner).__name__} that has no such attribute. Set it "
+            "(to None where there is none), or say with fields= which attribute or which function of the node it "
+            f"is.{place}"
+        )
