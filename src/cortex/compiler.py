@@ -54,8 +54,13 @@ def compile(
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
-    simply attributes of that name. `examples` are structures (a list, or one) whose kinds of nodes are compiled now;
-    kinds met later are compiled when they are first seen.
+    simply attributes of that name. A node may lack an attribute, which is then None to the model; where you name one
+    (`children="kids"`), some node must have it.
+
+    `examples` are structures (a list, or one) whose kinds of nodes are compiled now; kinds met later are compiled when
+    they are first seen. The nodes of a request, which `out.nodes` lists, are those that the attributes lead to which
+    the kinds known by then use as children. A kind met later that uses another attribute as a child widens that for
+    all requests after it; examples of every kind of node fix it at once.
 
     `recursion` are the steps to apply to the recursive model. `choices` are those of the default schedule of its loops:
     given ones; those that are predicted fastest on typical structures ("auto", which takes some seconds); or, without
@@ -73,6 +78,7 @@ def compile(
     trace.explore()
     if examples is not None:
         trace.see(list(examples) if type(examples) in (list, tuple) else [examples])
+    trace.check_fields()
     plan = Plan(target or Target.host(), recursion, schedule, choices=choices)
     return Executable(trace, lambda m, threads: build(m, replace(plan, threads=threads)), threads)
 

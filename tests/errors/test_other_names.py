@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,14 @@ class Leaf:
 
     def __init__(self, word: int) -> None:
         self.word = word
+
+
+@cortex.model
+def by_length(node: Any, w: Any) -> Any:
+    """What it reads depends on the number of children."""
+    if node.is_leaf:
+        return w.emb[node.word]
+    return by_length(node.children[0], w) * float(node.scale) if len(node.children) == 1 else w.emb[0]
 
 
 KIN = Kin(1, Kin(2), Kin(3, Kin(4)))
@@ -97,6 +106,29 @@ def test_leaves_may_lack_what_inner_nodes_have() -> None:
     fast = cortex.compile(tree, WEIGHTS, children=("first", "second"))
     assert len(fast(Inner(first=Leaf(1), second=Inner(first=Leaf(2)))).nodes.out) == 4
     assert len(fast(Inner(first=Leaf(1))).nodes.out) == 2
+
+
+UNREAD: dict[str, tuple[Any, dict[str, Any]]] = {
+    "misspelt": (tree, {"wrod": "token"}),
+    "unlike_any": (tree, {"token": lambda node: node.id}),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_fields_that_the_model_never_reads(name: str, golden: Callable[[str, str], None]) -> None:
+    model, fields = UNREAD[name]
+    with pytest.raises(cortex.ModelError) as caught:
+        cortex.compile(model, WEIGHTS, fields=fields)
+    golden(f"errors/names/unread_{name}", f"{type(caught.value).__name__}: {caught.value}")
+
+
+def test_fields_that_a_later_kind_may_read() -> None:
+    """Only a structure tells how many children there are, and what the model reads then."""
+    with pytest.warns(UserWarning, match=r"has not read node\.wrod so far\. Did you mean 'word'\?"):
+        cortex.compile(by_length, WEIGHTS, fields={"wrod": "token"})
+    fast = cortex.compile(by_length, WEIGHTS, fields={"scale": lambda node: 2.0})
+    given = SimpleNamespace(children=[SimpleNamespace(children=[], word=3)])
+    np.testing.assert_allclose(fast(given).out, 2 * EMB[3], rtol=1e-6)
 
 
 def failing(node: Any) -> Any:

@@ -58,6 +58,11 @@ class Exploration:
         unknown = (*self._with("open"), *self._with("waiting"))
         return any(isinstance(fact.test, IsLeaf) and not fact.answer for guard in unknown for fact in guard)
 
+    @property
+    def is_complete(self) -> bool:
+        """Has every kind been traced that any node can have?"""
+        return not self._with("open") and not self._with("waiting")
+
     def is_refuted(self, guard: Guard) -> bool:
         """Did every attempt to trace nodes that answer like this fail?"""
         outcomes = [o for reached, o in self.reached.items() if reached[: len(guard)] == guard]

@@ -79,6 +79,11 @@ class Accessors:
                 )
             self._sources["children"] = children
 
+    @property
+    def given_fields(self) -> list[str]:
+        """The names in `fields`."""
+        return [name for name in self._sources if name != "children"]
+
     def source(self, name: str) -> Source:
         """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""
         return self._sources.get(name, name)

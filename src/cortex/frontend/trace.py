@@ -7,8 +7,10 @@ structure; `see` traces the kinds of real nodes that are new. Both may be called
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -84,6 +86,25 @@ class Trace:
         """
         k, exploration = self._knowledge, self._exploration
         return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
+
+    def check_fields(self) -> None:
+        """Refuse names in `fields` that the model never reads.
+
+        While only a structure can tell of some kinds, they may read it yet: a name that looks like one that the model
+        does read gets a warning.
+        """
+        k = self._knowledge
+        assert self._exploration is not None
+        for name in self.accessors.given_fields:
+            if name in k.read:
+                continue
+            close = get_close_matches(name, [read for read in k.read if not self.accessors.renamed(read)], n=1)
+            hint = f"Did you mean '{close[0]}'?" if close else f"It reads {', '.join(k.read) or 'nothing'}."
+            asked = f"fields={{{name!r}: ...}}: model '{self._model.name}'"
+            if self._exploration.is_complete:
+                raise ModelError(f"{asked} never reads node.{name}. {hint}", k.definition)
+            if close:
+                warnings.warn(f"{asked} has not read node.{name} so far. {hint}", stacklevel=3)
 
     def see(self, roots: Iterable[Any], names: Sequence[str] | None = None) -> bool:
         """Trace the kinds of all nodes of the structures with these roots; True if any of them was new.
