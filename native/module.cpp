@@ -6,6 +6,7 @@
 #include "errors.hpp"
 #include "linearizer.hpp"
 #include "program.hpp"
+#include "running.hpp"
 
 namespace {
 
@@ -38,7 +39,13 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   if (threads < 1 || threads > cortex::kMaxThreads)
     cortex::python_error(PyExc_ValueError, "threads=" + std::to_string(threads) + ": a call runs on 1 to " +
                                                std::to_string(cortex::kMaxThreads) + " threads");
+  const cortex::RunningCall call;
   return Run(nb::borrow(program), structures, single, threads);
+}
+
+nb::dict linearize(Linearizer& linearizer, nb::handle structures) {
+  const cortex::RunningCall call;
+  return linearizer.linearize(structures);
 }
 
 bool import_numpy() { return _import_array() >= 0; }
@@ -52,11 +59,12 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);
   if (!import_numpy()) throw nb::python_error();
   cortex::define_errors(m);
+  cortex::wait_for_calls_at_exit(m);
 
   nb::class_<Linearizer>(m, "Linearizer", nb::type_slots(collected<Linearizer>),
                          "Turns structures into the linear form that a spec describes.")
       .def(nb::init<nb::dict>(), "spec"_a)
-      .def("linearize", &Linearizer::linearize, "structures"_a.none(),
+      .def("linearize", linearize, "structures"_a.none(),
            "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
 
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),

@@ -61,8 +61,13 @@ def compile(
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
-    simply attributes of that name. `examples` are structures (a list, or one) whose kinds of nodes are compiled now;
-    kinds met later are compiled when they are first seen.
+    simply attributes of that name. A node may lack an attribute, which is then None to the model; where you name one
+    (`children="kids"`), some node must have it.
+
+    `examples` are structures (a list, or one) whose kinds of nodes are compiled now; kinds met later are compiled when
+    they are first seen. The nodes of a request, which `out.nodes` lists, are those that the attributes lead to which
+    the kinds known by then use as children. A kind met later that uses another attribute as a child widens that for
+    all requests after it; examples of every kind of node fix it at once.
 
     The schedule is what `cortex tune` found best for this model on this machine; else the one that is predicted best
     for the examples, or for typical structures. `recursion`, the steps to apply to the recursive model, and `choices`,
@@ -81,6 +86,7 @@ def compile(
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
     if structures:
         trace.see(structures)
+    trace.check_fields()
     plan = Plan(target or Target.host(), recursion, choices, schedule, Wishes(trace, structures, table_bytes))
     return Executable(trace, lambda m, threads: build(m, replace(plan, threads=threads)), threads)
 

@@ -186,8 +186,11 @@ class Executable:
             except _native.UnknownKind as unknown:
                 node, where = unknown.node, unknown.where
             try:
-                learned = self._learn([node] if attempt < FEW_ATTEMPTS else _roots(batch), loaded)
+                one = attempt < FEW_ATTEMPTS
+                learned = self._learn([node] if one else _roots(batch), loaded, [where] if one else None)
             except StructureError as error:
+                if error.says_where:
+                    raise
                 raise StructureError(f"at {where} or below it, {error}") from None
             if learned is loaded:
                 break
@@ -197,10 +200,10 @@ class Executable:
             "model's control flow reads must be equal to themselves (NaN is not) and must not change."
         )
 
-    def _learn(self, nodes: list[Any], known: _Loaded | None) -> _Loaded:
+    def _learn(self, nodes: list[Any], known: _Loaded | None, names: list[str] | None = None) -> _Loaded:
         """Trace the kinds of `nodes` and compile again if any is new, unless another thread just did."""
         with self._lock:
-            is_new = self._loaded is known and self._trace.see(nodes)
+            is_new = self._loaded is known and self._trace.see(nodes, names)
             if is_new or self._loaded is None:
                 self._compile()
             assert self._loaded is not None
