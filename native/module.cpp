@@ -43,6 +43,11 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   return Run(nb::borrow(program), structures, single, threads);
 }
 
+void prepare(nb::handle_t<Program> program, nb::handle structures) {
+  const cortex::RunningCall call;
+  Run(nb::borrow(program), structures, false, 1, false);
+}
+
 nb::dict linearize(Linearizer& linearizer, nb::handle structures) {
   const cortex::RunningCall call;
   return linearizer.linearize(structures);
@@ -71,7 +76,8 @@ NB_MODULE(_native, m) {
                       "A compiled function together with everything it takes.")
       .def(nb::init<nb::object, nb::dict>(), "linearizer"_a, "layout"_a)
       .def("run", run, "structures"_a.none(), "single"_a, "threads"_a = 1,
-           "Linearize a list of structures or a Forest and run the program on it, on so many threads.");
+           "Linearize a list of structures or a Forest and run the program on it, on so many threads.")
+      .def("prepare", prepare, "structures"_a.none(), "Do what `run` does before the compiled function is called.");
 
   nb::class_<Run>(m, "Run", nb::type_slots(collected<Run>), "The result of one call of a program.")
       .def("root", &Run::root, "state"_a, "State number `state` at the roots.")

@@ -136,7 +136,7 @@ class Executable:
             timeline(compiled.func, compiled.code.target, form, loaded.params),
             machine,
             best_us(lambda: self(structures)),
-            best_us(lambda: loaded.linearizer.linearize(batch)),
+            best_us(lambda: loaded.program.prepare(batch)),
         )
 
     def explain(self, structures: Any = None) -> str:
