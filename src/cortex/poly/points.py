@@ -67,6 +67,11 @@ def points(f: Func) -> Iterator[Point]:
     return points_of(f.body)
 
 
+def point_of(f: Func, loop: str) -> Point:
+    """Where a loop stands; where nothing is known, if the function does not have it."""
+    return next((p for p in points(f) if isinstance(p.stmt, For) and p.stmt.var == loop), OUTSIDE)
+
+
 def branches(s: If | Switch) -> Iterator[tuple[tuple[Stmt, ...], Expr]]:
     """The arms of a branch, each with the condition under which it runs."""
     match s:
