@@ -82,10 +82,10 @@ class Prover:
 
     def _answer(self, given: tuple[Expr, ...], goal: Expr, explain: bool) -> Answer:
         """By what is connected to the goal or, failing that, by everything; within one budget of time."""
-        end = perf_counter() + self.milliseconds / 1000
+        clock = _Clock(self.milliseconds)
         near = self._connected(given, goal)
-        answer = self._canonical(near, goal, explain, end)
-        return answer if answer.proven or len(near) == len(given) else self._canonical(given, goal, explain, end)
+        answer = self._canonical(near, goal, explain, clock)
+        return answer if answer.proven or len(near) == len(given) else self._canonical(given, goal, explain, clock)
 
     def _connected(self, given: tuple[Expr, ...], goal: Expr) -> tuple[Expr, ...]:
         """The hypotheses that share a variable, directly or through others, with the goal."""
@@ -99,20 +99,20 @@ class Prover:
                     reached |= mine
         return tuple(e for e, used in zip(given, chosen, strict=True) if used)
 
-    def _canonical(self, given: tuple[Expr, ...], goal: Expr, explain: bool, end: float) -> Answer:
+    def _canonical(self, given: tuple[Expr, ...], goal: Expr, explain: bool, clock: _Clock) -> Answer:
         """Ask with variables named by the order in which they appear, and remember the answer."""
         order = dict.fromkeys(n for e in (goal, *given) for n in walk(e) if isinstance(n, Var))
         there = {v.name: Var(f"variable {i}", v.dtype) for i, v in enumerate(order) if v.name not in self.sizes}
         key = (tuple(substitute(e, there) for e in given), substitute(goal, there), explain)
         found = self.decided.get(key)
         if found is None:
-            found = self._decide(*key, end)
-            if perf_counter() < end:  # what the clock cut short may be known another time
+            found = self._decide(*key, clock)
+            if not clock.out:  # what the clock cut short may be known another time
                 self.decided[key] = found
         back: dict[str, Expr] = {new.name: Var(old, new.dtype) for old, new in there.items()}
         return Answer(found.outcome, {show_expr(substitute(e, back)): n for e, n in found.values})
 
-    def _decide(self, given: tuple[Expr, ...], goal: Expr, explain: bool, end: float) -> _Decision:
+    def _decide(self, given: tuple[Expr, ...], goal: Expr, explain: bool, clock: _Clock) -> _Decision:
         self.asked += 1
         encode, terms = self.encode, self.facts.terms_of((goal, *given))
         if terms not in self.encoded:
@@ -120,36 +120,49 @@ class Prover:
         solver = z3.Solver(ctx=encode.context)
         solver.set("rlimit", self.budget)
         solver.add(*self.encoded[terms], *(encode(e) for e in given), z3.Not(encode(goal)))
-        match _check(solver, end):
+        match clock.check(solver):
             case "unsat":
                 return _Decision("proven", ())
             case "sat" if explain:
-                model = self._small_model(solver, end)
+                model = self._small_model(solver, clock)
                 return _Decision("refuted", encode.values(model, (goal, *given), self.f.sizes))
             case "sat":
                 return _Decision("refuted", ())
             case _:
                 return _Decision("unknown", ())
 
-    def _small_model(self, solver: Any, end: float) -> Any:
+    def _small_model(self, solver: Any, clock: _Clock) -> Any:
         """A model, with small sizes if there is one: it is read by people."""
         model = solver.model()
         for limit in SMALL:
             solver.push()
             solver.add(*(self.encode(Var(size)) <= limit for size in self.f.sizes))
-            if _check(solver, end) == "sat":
+            if clock.check(solver) == "sat":
                 return solver.model()
             solver.pop()
         return model
 
 
-def _check(solver: Any, end: float) -> str:
-    """Z3's answer, "unknown" if the clock shows `end` first."""
-    left = int(1000 * (end - perf_counter()))
-    if left < 1:
-        return "unknown"
-    solver.set("timeout", left)
-    return str(solver.check())
+class _Clock:
+    """The time that Z3 has left for a question."""
+
+    def __init__(self, milliseconds: float) -> None:
+        self.left = milliseconds
+
+    @property
+    def out(self) -> bool:
+        """Is no time left?"""
+        return self.left < 1
+
+    def check(self, solver: Any) -> str:
+        """Z3's answer: "sat", "unsat", or "unknown" when the time or the budget is over."""
+        if self.out:
+            return "unknown"
+        solver.set("timeout", int(self.left))
+        start = perf_counter()
+        answer = str(solver.check())
+        self.left -= 1000 * (perf_counter() - start)
+        return answer
 
 
 @dataclass(frozen=True)
