@@ -153,7 +153,8 @@ def over_trees(rng: random.Random, nests: int) -> tuple[Func, LinearForm]:
 
         def element() -> tuple[Expr, Expr]:
             column = Binary("add", Var(columns), Int(rng.randint(0, 1)))
-            return rng.choice((Var(n), Var(n), *below)), rng.choice((column, Int(0)))
+            rows: tuple[Expr, ...] = (Var(n), Var(n), *below)
+            return rng.choice(rows), rng.choice((column, Int(0)))
 
         value = Binary("add", Float(rng.uniform(0.5, 1.5)), Load(rng.choice(STATES), element()))
         store = Store(rng.choice(STATES), element(), value)
