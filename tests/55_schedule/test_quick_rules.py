@@ -49,7 +49,7 @@ def test_groups_depend_on_groups_before() -> None:
     met = QuickRules.of(f).conflicts((product,), (activation,), (groups,))
     assert {x.buffer for x, _ in met} == {"h"}
     assert QuickRules.of(f).commute(product, activation)  # in one group they do not meet
-    with pytest.raises(ScheduleError, match="needs earlier iterations of one after it"):
+    with pytest.raises(ScheduleError, match="would run before earlier iterations of one after it"):
         Distribute("g").apply(f)
 
 

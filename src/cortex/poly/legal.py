@@ -45,12 +45,13 @@ def why_not_any_order(f: Func, chain: Chain, own: frozenset[str] = frozenset()) 
     return _first_conflict(f, names[0], known.conflicts(body, body, chain), apart, orders.earlier(names))
 
 
-def why_not_fuse(f: Func, around: Chain, earlier: Iterable[Block], later: Block) -> Conflict | None:
+def why_not_fuse(f: Func, known: QuickRules, around: Chain, earlier: Iterable[Block], later: Block) -> Conflict | None:
     """May `later` run inside the loops `around` right after `earlier`, which ran before in such loops of its own?
 
-    All loops of `around` but the last are shared already. Both bodies use the names of `around`.
+    All loops of `around` but the last are shared already. Both bodies use the names of `around`. `known` are the quick
+    rules of `f`, of which this is asked for every nest at every level.
     """
-    known, names = QuickRules.of(f), _names(around)
+    names = _names(around)
     same: Order = (tuple((name, "=") for name in names[:-1]),)
     last = (names[-1],)
     against = orders.different(last) if around[-1].kind in _AT_ONCE else orders.later(last)
@@ -98,13 +99,17 @@ def same_bounds(f: Func, at: str, a: For, b: For) -> bool:
     """Do two loops that stand where the loop `at` does always have the same bounds? Memory may change in between."""
     if any(isinstance(n, Load) for e in (a.lo, a.hi, b.lo, b.hi) for n in walk(e)):
         return False
-    return (a.lo, a.hi) == (b.lo, b.hi) or _proven(f, at, (), Binary("eq", a.lo, b.lo), Binary("eq", a.hi, b.hi))
+    unlike = [(x, y) for x, y in ((a.lo, b.lo), (a.hi, b.hi)) if x != y]
+    if any(isinstance(x, Int) and isinstance(y, Int) for x, y in unlike):
+        return False
+    return not unlike or _proven(f, at, (), *(Binary("eq", x, y) for x, y in unlike))
 
 
 def divides(f: Func, at: str, factor: int, extent: Expr) -> bool:
     """Is `extent`, where the loop `at` stands, always a multiple of `factor`?"""
-    rest = Binary("mod", extent, Int(factor))
-    return is_multiple(factor, extent) or _proven(f, at, (), Binary("eq", rest, Int(0)))
+    if is_multiple(factor, extent) or isinstance(extent, Int):
+        return is_multiple(factor, extent)
+    return _proven(f, at, (), Binary("eq", Binary("mod", extent, Int(factor)), Int(0)))
 
 
 def stays_between(f: Func, at: str, row: Access, first: Expr, end: Expr) -> bool:

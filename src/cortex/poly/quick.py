@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cortex.ilir.ir import Barrier, For, Func, Stmt
+from cortex.ilir.ir import Barrier, For, Func, If, Stmt, Switch
 from cortex.ir.node import walk
 from cortex.ir.polynomial import expand
 from cortex.ir.scalar import Expr, Index, Int, Load, Var
@@ -35,8 +35,8 @@ class QuickRules:
     @staticmethod
     def of(f: Func) -> QuickRules:
         """The facts of a function."""
-        loops = (n for s in f.body for n in walk(s) if isinstance(n, For))
-        return QuickRules({i.name: frozenset(i.facts) for i in f.index_functions}, {n.var: n.lo for n in loops})
+        starts = {loop.var: loop.lo for loop in _loops(f.body)}
+        return QuickRules({i.name: frozenset(i.facts) for i in f.index_functions}, starts)
 
     def conflicts(
         self,
@@ -159,6 +159,23 @@ class QuickRules:
             if a == b and not any(isinstance(n, Load) for n in walk(a)):
                 agreed |= self.determined(a, varying, extents)
         return agreed
+
+
+def _loops(body: tuple[Stmt, ...]) -> Iterator[For]:
+    """All loops of a statement list, without a look at its expressions."""
+    for s in body:
+        match s:
+            case For(body=inner):
+                yield s
+                yield from _loops(inner)
+            case If(then=then, orelse=orelse):
+                yield from _loops(then)
+                yield from _loops(orelse)
+            case Switch(cases=cases):
+                for case in cases:
+                    yield from _loops(case.body)
+            case _:
+                pass
 
 
 def _inside(loops: tuple[For, ...], var: str) -> list[str]:

@@ -19,8 +19,8 @@ class Distribute(Step[Func]):
     before:  for i: for j: { A(i, j); B(i, j) }
     after:   for i: for j: A(i, j)
              for i_1: for j_1: B(i_1, j_1)                                (depth=2)
-    legal:   the loops are perfectly nested; what a statement needs of another after it, or that of it, is
-             in the same iteration or in later ones of the statement after; no statement is a let.
+    legal:   the loops are perfectly nested and no statement is a let; where two statements touch one element, a write
+             among them, the one that stands later does not do so in an earlier iteration.
     """
 
     loop: str
@@ -42,7 +42,13 @@ class Distribute(Step[Func]):
         if any(isinstance(s, Let) for s in body):
             refuse(self, f"a let of {chain[-1].var!r} would be out of sight of its uses.", f, chain[-1].var)
         if conflict := why_not_distribute(f, tuple(chain)):
-            refuse(self, "a statement needs earlier iterations of one after it.", f, self.loop, conflict)
+            refuse(
+                self,
+                "a statement would run before earlier iterations of one after it, which touch the same.",
+                f,
+                self.loop,
+                conflict,
+            )
         names = Names(f)
         nests = [_around(chain, (body[0],))]
         for s in body[1:]:

@@ -49,7 +49,7 @@ class Fuse(Step[Func]):
                     refuse(self, f"{s.var!r} uses {min(early)!r}, which is bound between the loops.", f, s.var)
                 if _waits(tuple(after), s):
                     refuse(self, f"{s.var!r} cannot move before a barrier.", f, s.var)
-                if conflict := why_not_swap(f, s.var, tuple(after), (s,)):
+                if after and (conflict := why_not_swap(f, s.var, tuple(after), (s,))):
                     refuse(self, f"{s.var!r} uses what stands between the loops.", f, s.var, conflict)
                 nests.append(s)
             elif len(nests) < len(self.loops) and not early and all(quick.commute(o, s) for o in (*nests, *after)):
@@ -60,9 +60,9 @@ class Fuse(Step[Func]):
             missing = next(name for name in self.loops if name not in {s.var for s in nests})
             refuse(self, f"loop {missing!r} does not stand beside {self.loops[0]!r}.", f, missing)
         leader = next(number for number, s in enumerate(nests) if s.var == self.loops[0])
-        return (*before, self._merge(f, tuple(nests), leader, ()), *after)
+        return (*before, self._merge(f, quick, tuple(nests), leader, ()), *after)
 
-    def _merge(self, f: Func, nests: tuple[For, ...], leader: int, around: tuple[For, ...]) -> For:
+    def _merge(self, f: Func, quick: QuickRules, nests: tuple[For, ...], leader: int, around: tuple[For, ...]) -> For:
         """One loop that runs the bodies of all `nests`, in order, under the name of the `leader`."""
         shared = nests[leader]
         around = (*around, shared)
@@ -71,7 +71,7 @@ class Fuse(Step[Func]):
             if nest.kind is not shared.kind or not same_bounds(f, self.loops[0], nest, shared):
                 refuse(self, f"loops {shared.var!r} and {nest.var!r} have different bounds.", f, nest.var)
             body = substitute(nest.body, {nest.var: Var(shared.var)})
-            if conflict := why_not_fuse(f, around, bodies, body):
+            if conflict := why_not_fuse(f, quick, around, bodies, body):
                 refuse(self, f"{nest.var!r} needs later iterations of a loop before it.", f, nest.var, conflict)
             bodies.append(body)
         if len(around) == self.depth:
@@ -82,7 +82,7 @@ class Fuse(Step[Func]):
         inner = tuple(body[0] for body in bodies if len(body) == 1 and isinstance(body[0], For))
         if len(inner) != len(bodies):
             refuse(self, f"loop {shared.var!r} does not hold one loop {self.depth} levels deep.", f, shared.var)
-        merged: Stmt = self._merge(f, inner, leader, around)
+        merged: Stmt = self._merge(f, quick, inner, leader, around)
         return replace(shared, body=(merged if guard is None else If(guard, (merged,)),))
 
 
