@@ -79,7 +79,7 @@ def _verify(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ..
     from cortex.compiler import Plan, stages
     from cortex.frontend.trace import Trace
     from cortex.poly.bounds import in_bounds
-    from cortex.poly.prove import Prover
+    from cortex.poly.prove import PATIENT, Prover
 
     trace = Trace(model, weights)
     trace.see(examples)
@@ -88,7 +88,7 @@ def _verify(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ..
     for stage in stages(trace.model(), Plan(Target.host())):
         if stage.name in wanted:
             start = time.perf_counter()
-            prover = prover if prover and prover.knows(stage.func) else Prover(stage.func)
+            prover = prover if prover and prover.knows(stage.func) else Prover(stage.func, milliseconds=PATIENT)
             before = prover.asked
             # A lowered program has no business in the padding of rows; a scheduled one may compute there.
             findings = in_bounds(stage.func, padding=stage.name != "lowered", prover=prover)

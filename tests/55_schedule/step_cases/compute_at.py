@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
+from step_cases.cases import Cases
 
 from cortex.schedule.compute_at import ComputeAt
-from cortex.schedule.schedule import namespace
 from cortex.schedule.split import Split
 from cortex.schedule.vectorize import Vectorize
-
-sys.path.insert(0, str(Path(__file__).parent))
-from checks import Cases, Golden, check_legal, check_prints, check_refused
 
 LEGAL: Cases = {
     "compute_at_element": ((), ComputeAt("u", "a_j")),
@@ -29,17 +22,3 @@ REFUSED: Cases = {
     "compute_at_padding": ((Vectorize("a_j", 16),), ComputeAt("u", "a_n")),
     "compute_at_vectorized": ((Vectorize("a_j", 16),), ComputeAt("u", "a_j_l")),
 }
-
-
-@pytest.mark.parametrize("name", LEGAL)
-def test_legal(name: str, golden: Golden) -> None:
-    check_legal(name, LEGAL, golden)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str, golden: Golden) -> None:
-    check_refused(name, REFUSED, golden)
-
-
-def test_prints_as_python() -> None:
-    check_prints((step for _, step in (*LEGAL.values(), *REFUSED.values())), namespace())

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from step_cases.cases import Cases
 
-import pytest
-
-from cortex.schedule.schedule import namespace
 from cortex.schedule.split import Split
 from cortex.schedule.vectorize import Vectorize
-
-sys.path.insert(0, str(Path(__file__).parent))
-from checks import Cases, Golden, check_legal, check_prints, check_refused
 
 LEGAL: Cases = {
     "split_guard": ((), Split("p_j", 8)),
@@ -34,17 +27,3 @@ REFUSED: Cases = {
     "split_unknown_loop": ((), Split("x", 4)),
     "split_unknown_tail": ((), Split("p_j", 8, "mask")),  # type: ignore[arg-type]
 }
-
-
-@pytest.mark.parametrize("name", LEGAL)
-def test_legal(name: str, golden: Golden) -> None:
-    check_legal(name, LEGAL, golden)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str, golden: Golden) -> None:
-    check_refused(name, REFUSED, golden)
-
-
-def test_prints_as_python() -> None:
-    check_prints((step for _, step in (*LEGAL.values(), *REFUSED.values())), namespace())

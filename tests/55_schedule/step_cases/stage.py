@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from step_cases.cases import Cases
 
-import pytest
-
-from cortex.schedule.schedule import namespace
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
-
-sys.path.insert(0, str(Path(__file__).parent))
-from checks import Cases, Golden, check_legal, check_prints, check_refused
 
 LEGAL: Cases = {
     "stage_a_sum": ((), Stage("t", "p_j")),
@@ -28,17 +21,3 @@ REFUSED: Cases = {
     "stage_under_a_condition": ((Split("b_n", 4),), Stage("u", "b_n_i")),
     "stage_unknown": ((), Stage("x", "p_n")),
 }
-
-
-@pytest.mark.parametrize("name", LEGAL)
-def test_legal(name: str, golden: Golden) -> None:
-    check_legal(name, LEGAL, golden)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str, golden: Golden) -> None:
-    check_refused(name, REFUSED, golden)
-
-
-def test_prints_as_python() -> None:
-    check_prints((step for _, step in (*LEGAL.values(), *REFUSED.values())), namespace())

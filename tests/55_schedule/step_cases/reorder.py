@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
+from step_cases.cases import Cases
 
 from cortex.schedule.distribute import Distribute
 from cortex.schedule.reorder import Reorder
-from cortex.schedule.schedule import namespace
 from cortex.schedule.split import Split
 from cortex.schedule.vectorize import Vectorize
-
-sys.path.insert(0, str(Path(__file__).parent))
-from checks import Cases, Golden, check_legal, check_prints, check_refused
 
 LEGAL: Cases = {
     "reorder_rows_and_columns": ((), Reorder(("b_j", "b_n"))),
@@ -29,17 +22,3 @@ REFUSED: Cases = {
     "reorder_split_sum": ((Distribute("p_n", 2), Split("p_k", 2, "guard")), Reorder(("p_k_i", "p_k_o"))),
     "reorder_vectorized": ((Vectorize("b_j", 16),), Reorder(("b_j_l", "b_j_o"))),
 }
-
-
-@pytest.mark.parametrize("name", LEGAL)
-def test_legal(name: str, golden: Golden) -> None:
-    check_legal(name, LEGAL, golden)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str, golden: Golden) -> None:
-    check_refused(name, REFUSED, golden)
-
-
-def test_prints_as_python() -> None:
-    check_prints((step for _, step in (*LEGAL.values(), *REFUSED.values())), namespace())

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
+from step_cases.cases import Cases
 
 from cortex.schedule.interleave import Interleave
-from cortex.schedule.schedule import namespace
 from cortex.schedule.vectorize import Vectorize
-
-sys.path.insert(0, str(Path(__file__).parent))
-from checks import Cases, Golden, check_legal, check_prints, check_refused
 
 LEGAL: Cases = {
     "interleave_rows": ((), Interleave(("t", "u"), 1)),
@@ -26,17 +19,3 @@ REFUSED: Cases = {
     "interleave_axis": ((), Interleave(("t", "u"), 3)),
     "interleave_padding": ((Vectorize("b_j", 16),), Interleave(("t", "u"), 2)),
 }
-
-
-@pytest.mark.parametrize("name", LEGAL)
-def test_legal(name: str, golden: Golden) -> None:
-    check_legal(name, LEGAL, golden)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str, golden: Golden) -> None:
-    check_refused(name, REFUSED, golden)
-
-
-def test_prints_as_python() -> None:
-    check_prints((step for _, step in (*LEGAL.values(), *REFUSED.values())), namespace())

@@ -57,6 +57,6 @@ def _at_least(f: Func, e: Expr, fn: str, low: Expr) -> bool:
             return False
 
 
-def divides(factor: int, extent: Expr) -> bool:
-    """Is `extent` a multiple of `factor`, whatever its variables are? "Not known" is "no"."""
+def is_multiple(factor: int, extent: Expr) -> bool:
+    """Is `extent` a multiple of `factor`, by the coefficients of its terms, whatever its variables are?"""
     return all(c % factor == 0 for c in expand(extent, simplify).values())

@@ -1,8 +1,8 @@
-"""Which iterations of loops may touch the same element.
+"""Which iterations of loops may touch the same element, by rules that need neither isl nor a prover.
 
-The tests are sound and simple: two accesses of one buffer are *separate* when a declared fact keeps them apart,
-and *aligned* in a loop when some dimension has the same index in both and that index determines the loop's
-variable. Aligned accesses meet only within one iteration of that loop.
+They are sound and cheap, and enough for the default schedule; `legal` asks them first. Two accesses of one buffer
+are *separate* when a declared fact keeps them apart, and *aligned* in a loop when some dimension has the same index in
+both and that index determines the loop's variable. Aligned accesses meet only within one iteration of that loop.
 
 A node is known by its form: `group_start(g)` plus an offset, whether that stands in a loop's lower bound, in a let
 or in the index itself, is a node of group g. Lowering writes no other such sums, and steps replace a loop variable
@@ -14,69 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, Let, Stmt, Store, Switch
-from cortex.ir.node import Node, walk
+from cortex.ilir.ir import Barrier, For, Func, If, Stmt, Switch
+from cortex.ir.node import walk
 from cortex.ir.polynomial import expand
 from cortex.ir.scalar import Expr, Index, Int, Load, Var
-from cortex.ir.simplify import free_vars, simplify, substitute
+from cortex.ir.simplify import free_vars, simplify
+from cortex.poly.accesses import Access, accesses
 
 
 @dataclass(frozen=True)
-class Access:
-    """One read or write in the text of a program, with the loops of that text around it.
-
-    Names that the text binds by `Let` are replaced by their values in `index`.
-    """
-
-    buffer: str
-    index: tuple[Expr, ...]
-    writes: bool
-    loops: tuple[For, ...]
-
-
-def accesses(
-    stmts: tuple[Stmt, ...], loops: tuple[For, ...] = (), lets: Mapping[str, Expr] | None = None
-) -> Iterator[Access]:
-    """All accesses of a statement list."""
-    known = dict(lets or {})
-    for s in stmts:
-        match s:
-            case For(lo=lo, hi=hi, body=body):
-                yield from _reads(lo, loops, known)
-                yield from _reads(hi, loops, known)
-                resolved = For(s.var, substitute(lo, known), substitute(hi, known), body, s.kind) if known else s
-                yield from accesses(body, (*loops, resolved), known)
-            case If(cond=cond, then=then, orelse=orelse):
-                yield from _reads(cond, loops, known)
-                yield from accesses(then, loops, known)
-                yield from accesses(orelse, loops, known)
-            case Switch(value=value, cases=cases):
-                yield from _reads(value, loops, known)
-                for case in cases:
-                    yield from accesses(case.body, loops, known)
-            case Let(var=var, value=value):
-                yield from _reads(value, loops, known)
-                known[var.name] = substitute(value, known)
-            case Store(buffer, index, value) | Accumulate(buffer, index, _, value):
-                for e in (*index, value):
-                    yield from _reads(e, loops, known)
-                yield Access(buffer, _resolved(index, known), True, loops)
-            case _:
-                pass
-
-
-def _reads(e: Node, loops: tuple[For, ...], lets: Mapping[str, Expr]) -> Iterator[Access]:
-    for n in walk(e):
-        if isinstance(n, Load):
-            yield Access(n.buffer, _resolved(n.index, lets), False, loops)
-
-
-def _resolved(index: tuple[Expr, ...], lets: Mapping[str, Expr]) -> tuple[Expr, ...]:
-    return tuple(substitute(i, lets) for i in index) if lets else index
-
-
-@dataclass(frozen=True)
-class Dependences:
+class QuickRules:
     """Answers questions about a function from the declared facts of its index functions.
 
     `starts` are the lower bounds of all its loops: also a loop around the text compared tells what its variable is.
@@ -86,22 +33,26 @@ class Dependences:
     starts: Mapping[str, Expr]
 
     @staticmethod
-    def of(f: Func) -> Dependences:
+    def of(f: Func) -> QuickRules:
         """The facts of a function."""
-        loops = (n for s in f.body for n in walk(s) if isinstance(n, For))
-        return Dependences({i.name: frozenset(i.facts) for i in f.index_functions}, {n.var: n.lo for n in loops})
+        starts = {loop.var: loop.lo for loop in _loops(f.body)}
+        return QuickRules({i.name: frozenset(i.facts) for i in f.index_functions}, starts)
 
     def conflicts(
-        self, a: tuple[Stmt, ...], b: tuple[Stmt, ...], around: tuple[For, ...] = ()
+        self,
+        a: tuple[Stmt, ...],
+        b: tuple[Stmt, ...],
+        around: tuple[For, ...] = (),
+        conditions: tuple[Expr, ...] = (),
     ) -> Iterator[tuple[Access, Access]]:
-        """Pairs of accesses of `a` and `b`, both inside the loops `around`, to one buffer, a write among them.
+        """Pairs of accesses of `a` and `b` to one buffer, a write among them, leaving out those that are separate.
 
-        Pairs that are separate are left out.
+        Both texts stand inside the loops `around` and run where `conditions` hold.
         """
         by_buffer: dict[str, list[Access]] = {}
-        for x in accesses(a, around):
+        for x in accesses(a, around, conditions):
             by_buffer.setdefault(x.buffer, []).append(x)
-        for y in accesses(b, around):
+        for y in accesses(b, around, conditions):
             for x in by_buffer.get(y.buffer, ()):
                 if (x.writes or y.writes) and not self.separate(x, y):
                     yield x, y
@@ -209,9 +160,22 @@ class Dependences:
                 agreed |= self.determined(a, varying, extents)
         return agreed
 
-    def all_aligned(self, a: tuple[Stmt, ...], b: tuple[Stmt, ...], around: tuple[For, ...]) -> bool:
-        """Do all dependences between bodies of the innermost loop of `around` stay within one iteration of it?"""
-        return all(self.aligned(x, y, around[-1].var) for x, y in self.conflicts(a, b, around))
+
+def _loops(body: tuple[Stmt, ...]) -> Iterator[For]:
+    """All loops of a statement list, without a look at its expressions."""
+    for s in body:
+        match s:
+            case For(body=inner):
+                yield s
+                yield from _loops(inner)
+            case If(then=then, orelse=orelse):
+                yield from _loops(then)
+                yield from _loops(orelse)
+            case Switch(cases=cases):
+                for case in cases:
+                    yield from _loops(case.body)
+            case _:
+                pass
 
 
 def _inside(loops: tuple[For, ...], var: str) -> list[str]:
