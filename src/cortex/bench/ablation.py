@@ -20,7 +20,7 @@ import numpy.typing as npt
 import cortex
 from cortex import zoo
 from cortex.bench.data import Workload, workload
-from cortex.bench.ladder import AUTOMATIC, Rung, rungs
+from cortex.bench.ladder import AUTOMATIC, LADDER, Rung, beside
 from cortex.bench.memory import request_bytes, torch_peak_bytes, weight_bytes
 from cortex.bench.peer_weights import peer_weights
 from cortex.bench.recursive import MODELS as PEERS
@@ -109,20 +109,24 @@ def run_subject(subject: Subject, batch_sizes: Sequence[int], data: Path | None,
     entry = zoo.load(subject.model)
     weights = entry.weights(subject.hidden, entry.vocab)
     requests = workload(subject.model, entry.vocab, data)
-    compiled = compile_rungs(entry, weights, rungs(subject.model), requests.fresh(0, CHECKED), subject.threads)
+    compiled = compile_rungs(entry, weights, requests.fresh(0, CHECKED), subject.threads)
     _check(subject, compiled.programs, entry.states[0], requests)
     for batch in batch_sizes:
         yield _cell(subject, batch, entry, compiled, requests, peer_weights(subject.model, weights), budget)
 
 
-def compile_rungs(entry: Entry, weights: Any, ladder: Sequence[Rung], examples: list[Any], threads: int) -> Compiled:
-    """Every rung of `ladder`, and the automatic schedule; a rung equal to the one it adds to is not compiled again."""
+def compile_rungs(entry: Entry, weights: Any, examples: list[Any], threads: int) -> Compiled:
+    """The ladder, the automatic schedule, and what stands beside them for the model.
+
+    A rung whose schedule is that of the one it adds to is not compiled again.
+    """
     automatic = cortex.compile(entry.model, weights, threads=threads)
     automatic(examples)  # all kinds are known from here on
     target = Target.host()
     schedules: dict[str, Schedule] = {}
-    found = Compiled({}, {}, {rung.name: rung.against for rung in ladder} | {AUTOMATIC: ladder[0].name})
-    for rung in ladder:
+    extra = beside(entry.name)
+    found = Compiled({}, {}, _against(LADDER) | {AUTOMATIC: LADDER[0].name} | _against(extra))
+    for rung in (*LADDER, *extra):
         try:
             schedule = rung.schedule(automatic.traced, target, threads)
         except ScheduleError as refused:
@@ -137,6 +141,10 @@ def compile_rungs(entry: Entry, weights: Any, ladder: Sequence[Rung], examples: 
         )
     found.programs[AUTOMATIC] = automatic
     return found
+
+
+def _against(ladder: Sequence[Rung]) -> dict[str, str]:
+    return {rung.name: rung.against for rung in ladder}
 
 
 def _cell(

@@ -10,14 +10,15 @@
     tabulation      leaves are looked up
     automatic       what `compile` does without being told
 
-A rung says nothing about particular models. On top of the ladder stand rungs that the paper shows on some models:
-`unrolling`, `refactoring`, and `one node at a time`, which takes batching out again once there are tiles to feel it.
+A rung says nothing about particular models. Beside the ladder stand rungs that take something out of `packing` again,
+because some optimizations are felt only where there are tiles (`without batching`, `without fusion`), and those that
+the paper shows on some models, `unrolling` and `refactoring`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from cortex.codegen.target import Target
 from cortex.ir.step import Step, apply
@@ -32,12 +33,12 @@ from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.unroll import UnrollRecursion
-from cortex.schedule.default import Registers, default_schedule
+from cortex.schedule.default import Choices, Registers, default_schedule
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.plain import plain_schedule
 from cortex.schedule.schedule import Schedule
 
-Loops = Literal["a nest per operator", "fused", "packed"]
+Loops = Literal["a nest per operator", "fused", "packed", "packed, a nest per operator"]
 
 TABLE_BYTES = 256 << 20
 """The largest tables: those of TreeLSTM, H=512, take 80 MB for 20,000 words."""
@@ -56,10 +57,13 @@ class Rung:
         """The whole schedule for the traced model `m`; a ScheduleError where the model has no use for a step."""
         f = lower(apply(simplify(m), self.recursion), target.lanes)
         registers = Registers(target.registers, target.lanes)
-        if self.loops == "packed":
-            steps = default_schedule(f, registers)
-        else:
-            steps = plain_schedule(f, registers, fuse=self.loops == "fused")
+        match self.loops:
+            case "a nest per operator" | "fused":
+                steps = plain_schedule(f, registers, fuse=self.loops == "fused")
+            case "packed" | "packed, a nest per operator":
+                steps = default_schedule(f, registers, Choices(fuse=self.loops == "packed"))
+            case _:
+                assert_never(self.loops)
         if threads > 1:
             steps = (*steps, *parallel_schedule(apply(f, steps), threads))
         return Schedule((*self.recursion, *steps))
@@ -78,22 +82,23 @@ LADDER = (
 )
 AUTOMATIC = "automatic"
 
-_ONE_AT_A_TIME = Rung("one node at a time", (Batch("none"), *_OWN[1:]), "packed", "packing")
-_UNROLLING = Rung("unrolling", (*_OWN, UnrollRecursion()), "packed", "packing")
-_REFACTORING = Rung("refactoring", (*_OWN, Refactor()), "packed", "packing")
+_WITHOUT = (
+    Rung("without batching", (Batch("none"), *_OWN[1:]), "packed", "packing"),
+    Rung("without fusion", _OWN, "packed, a nest per operator", "packing"),
+)
 _TWO_CHILDREN = (*_OWN, FixArity("inner", 2))
 
 
-def rungs(model: str) -> tuple[Rung, ...]:
-    """The ladder, and what stands on top of it for a model of the zoo."""
+def beside(model: str) -> tuple[Rung, ...]:
+    """What stands beside the ladder for a model of the zoo."""
     match model:
         case "tree_rnn":
-            return (*LADDER, _ONE_AT_A_TIME, _UNROLLING)
+            return (*_WITHOUT, Rung("unrolling", (*_OWN, UnrollRecursion()), "packed", "packing"))
         case "tree_lstm":  # a list of children is unrolled where its length is known
             fixed = Rung("two children", _TWO_CHILDREN, "packed", "packing")
             unrolled = Rung("unrolling", (*_TWO_CHILDREN, UnrollRecursion()), "packed", "two children")
-            return (*LADDER, _ONE_AT_A_TIME, fixed, unrolled)
+            return (*_WITHOUT, fixed, unrolled)
         case "tree_gru" | "simple_tree_gru":
-            return (*LADDER, _ONE_AT_A_TIME, _REFACTORING)
+            return (*_WITHOUT, Rung("refactoring", (*_OWN, Refactor()), "packed", "packing"))
         case _:
-            return (*LADDER, _ONE_AT_A_TIME)
+            return _WITHOUT

@@ -8,7 +8,10 @@ on a CPU they keep megabytes.) Weights are in neither; `weight_bytes` counts the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -23,7 +26,7 @@ ELEMENT = 4  # bytes; everything in a workspace is f32 or i32
 
 def request_bytes(f: Func, form: LinearForm, threads: int, answer: int) -> int:
     """The arrays of one call: the linear form, states of all nodes, scratch, and an answer of `answer` bytes."""
-    linear = sum(ELEMENT * array.size for array in (*form.arrays.values(), *form.fields.values()))
+    linear: int = sum(ELEMENT * array.size for array in (*form.arrays.values(), *form.fields.values()))
     return linear + sum(_bytes(b, form, threads) for b in f.buffers) + answer
 
 
@@ -37,7 +40,7 @@ def torch_peak_bytes(run: Callable[[], Any]) -> int:
     """The most bytes of tensors that were alive at once while `run` ran, beyond what was alive before."""
     from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+    with _silent(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
         run()
     live = peak = 0
     for event in seen.profiler.kineto_results.events():
@@ -45,6 +48,20 @@ def torch_peak_bytes(run: Callable[[], Any]) -> int:
             live += event.nbytes()
             peak = max(peak, live)
     return peak
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without what the profiler's library writes to standard error whenever it starts and stops."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _bytes(b: Buffer, form: LinearForm, threads: int) -> int:

@@ -40,11 +40,18 @@ def run(
 
 
 def _print(console: Console, rows: list[Row]) -> None:
-    names = list(dict.fromkeys(row.rung for row in rows))
-    table = []
-    for cell, group in groupby(rows, lambda row: (row.model, row.hidden, row.batch, row.threads)):
-        found = {row.rung: row for row in group}
-        us = [f"{row.us:.0f}" if (row := found.get(name)) and row.us is not None else "" for name in names]
-        table.append([*map(str, cell), *us])
-    title = "Median us per batch, from objects to arrays; empty: nothing to do for that model"
-    output.print_table(console, title, ("model", "H", "batch", "threads", *names), table)
+    """A table per model, with a line per rung and a column per cell."""
+    for model, group in groupby(sorted(rows, key=lambda row: row.threads), lambda row: (row.threads, row.model)):
+        of_model = list(group)
+        cells = list(dict.fromkeys((row.hidden, row.batch) for row in of_model))
+        us = {(row.rung, row.hidden, row.batch): row.us for row in of_model}
+        lines = []
+        for rung in dict.fromkeys(row.rung for row in of_model):
+            found = [us[rung, hidden, batch] for hidden, batch in cells]
+            lines.append([rung, *("" if value is None else f"{value:.0f}" for value in found)])
+        threads = f"{model[0]} thread{'s' * (model[0] != 1)}"
+        title = f"{model[1]}, {threads}: median us per batch, from objects to arrays"
+        columns = ("with, one after the other", *(f"H={hidden} batch {batch}" for hidden, batch in cells))
+        output.print_table(console, title, columns, lines)
+        for note in dict.fromkeys(f"{row.rung}: {row.note}" for row in of_model if row.note):
+            console.print(note, highlight=False, markup=False)

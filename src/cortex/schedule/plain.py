@@ -2,12 +2,12 @@
 
 It is what the default schedule is compared with. A product is taken row of weights by row of weights, each a dot
 product along memory; everything else is vectorized over its last column. With `fuse`, nests that share their loops run
-together, a vector of columns at a time, so that what one nest computes is still in the first-level cache, or in a
+together, a few vectors of columns at a time, so that what one nest computes is still in the first-level cache, or in a
 register, when the next one uses it.
 
     before:  for n: for j: { t[n, j] = 0; for k: t[n, j] += w[j, k] * x[n, k] }
              for n: for j: h[n, j] = tanh(t[n, j])
-    after:   for n: for j_o in 0..16: { 16 dot products by vectors; tanh of 16 elements at once }
+    after:   for n: for j_o in 0..4: { 64 dot products by vectors; tanh of 64 elements, 16 at once }
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from cortex.schedule.split import Split
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
+
+MOST_VECTORS = 4
+"""Vectors of columns that fused nests take at a time. With one, a vector is read before the 16 sums stored in it have
+reached the cache, and the processor waits."""
 
 
 def plain_schedule(f: Func, registers: Registers, fuse: bool) -> tuple[Step[Func], ...]:
@@ -86,11 +90,13 @@ class _Writer:
             self.do(Tile(top.var, column, None, 1, 1, self.lanes, (1,)))
 
     def _in_vectors(self, cluster: Cluster) -> None:
-        """Dot products and what is computed from them, as many columns at a time as a vector has lanes."""
+        """Dot products and what is computed from them, a few vectors of columns at a time."""
         columns = cluster[0].columns
+        vectors = (constant_extent(columns[-1]) or 0) // self.lanes
+        block = next(n for n in range(MOST_VECTORS, 0, -1) if vectors % n == 0) * self.lanes
         self.do(Fuse(tuple(n.name for n in cluster), 1 + len(columns)))
         known = set(loop_names(self.f))
-        self.do(Split(columns[-1].var, self.lanes, "none"))
+        self.do(Split(columns[-1].var, block, "none"))
         _, inner = (name for name in loop_names(self.f) if name not in known)
         self.do(Distribute(inner))
         together = next(block for block in blocks(self.f.body) if any(is_loop(inner)(s) for s in block))
