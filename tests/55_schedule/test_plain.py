@@ -22,7 +22,7 @@ from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
 
 # 32 is a whole number of vectors on every machine, 24 on some, and 6 is less than a vector.
-SIZES = {"tree_lstm": 32, "nary_tree_lstm": 24, "mv_rnn": 32, "dag_rnn": 6, "gru": 24, "rntn": 32}
+SIZES = {"tree_gru": 24, "mv_rnn": 32, "dag_rnn": 6, "rntn": 32}
 
 
 @pytest.mark.parametrize("fuse", [False, True])

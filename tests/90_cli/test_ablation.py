@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def test_rows(tmp_path: Path) -> None:
     for row in rows:
         assert (row["model"], row["hidden"], row["threads"], row["note"]) == ("tree_gru", 16, 1, "")
         assert 0 < row["us_min"] <= row["us"]
-        assert 0 < row["linearize_us"]
+        assert row["linearize_us"] > 0
         assert row["peak_bytes"] > 0 < row["torch_peak_bytes"]
         assert (row["packed_bytes"] > 0) == (row["rung"] not in RUNGS[:4])
         assert (row["table_bytes"] > 0) >= (row["rung"] == "tabulation")
@@ -62,23 +63,22 @@ def test_an_unknown_model() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_rung_adds_something(threads: int) -> None:
-    entry = zoo.load("tree_lstm")
-    requests = workload("tree_lstm", 20, None)
+    entry = zoo.load("tree_gru")
+    requests = workload("tree_gru", 20, None)
     fast = cortex.compile(entry.model, entry.weights(64, 20))
     fast(requests.fresh(0, 3))
-    all_rungs = (*LADDER, *beside("tree_lstm"))
+    all_rungs = (*LADDER, *beside("tree_gru"))
     schedules = {rung.name: rung.schedule(fast.traced, Target.host(), threads) for rung in all_rungs}
     assert len(set(schedules.values())) == len(all_rungs)
     assert [rung.against for rung in LADDER] == ["", *(rung.name for rung in LADDER[:-1])]
     assert {rung.against for rung in all_rungs[1:]} <= set(schedules)
-    for lower, upper in zip(LADDER, LADDER[1:], strict=False):  # in the steps on the recursion or in the loops
+    for lower, upper in itertools.pairwise(LADDER):  # in the steps on the recursion or in the loops
         assert (lower.recursion == upper.recursion) != (lower.loops == upper.loops)
 
 
-@pytest.mark.parametrize("model", ["tree_lstm", "mv_rnn", "dag_rnn"])
-def test_every_rung_has_the_same_answers(model: str) -> None:
-    entry = zoo.load(model)
-    requests = workload(model, 20, None)
+def test_every_rung_has_the_same_answers() -> None:
+    entry = zoo.load("mv_rnn")
+    requests = workload("mv_rnn", 20, None)
     compiled = compile_rungs(entry, entry.weights(32, 20), requests.fresh(0, 3), 1)
     expected = getattr(compiled.programs[AUTOMATIC](requests.fresh(3, 3)), entry.states[0])
     assert set(compiled.programs) | set(compiled.notes) == set(compiled.against)
