@@ -68,9 +68,9 @@ def geometric(values: Iterable[float]) -> float:
     return exp(sum(logs) / len(logs))
 
 
-def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is text."""
-    every = [header, ("---", *["--:"] * (len(header) - 1)), *lines]
+def markdown(header: Sequence[str], lines: Iterable[Sequence[str]], text: int = 1) -> str:
+    """A table whose first `text` columns are text."""
+    every = [header, (*["---"] * text, *["--:"] * (len(header) - text)), *lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in every)
 
 
@@ -90,7 +90,7 @@ def summary(table: Table) -> str:
         if found:
             spread = f"{min(found):.2f} to {max(found):.2f}"
             lines.append([rung, words, *(table.mean(rung, wanted) for _, wanted in columns), spread, str(len(found))])
-    return markdown(("step", "what it is", *(name for name, _ in columns), "from, to", "cells"), lines)
+    return markdown(("step", "what it is", *(name for name, _ in columns), "from, to", "cells"), lines, text=2)
 
 
 def models(table: Table) -> list[str]:
@@ -104,9 +104,14 @@ def model_section(table: Table, model: str) -> str:
     first = next(iter(cells.values()))
     lines = [[rung, *(_latency(rungs[rung]) for rungs in cells.values())] for rung in first]
     text = markdown(("us per batch", *(f"H={c[2]}, batch {c[3]}" for c in cells)), lines)
-    notes = dict.fromkeys(f"* {rung}: {row['note']}" for rung, row in first.items() if row["note"])
+    notes = dict.fromkeys(f"* {rung}: {reason(row['note'])}" for rung, row in first.items() if row["note"])
     source = first["none"]["data"]
     return "\n\n".join([f"### {model}, {source}", text, *(["\n".join(notes)] if notes else [])])
+
+
+def reason(note: str) -> str:
+    """The first sentence of a note, without the step that it may begin with."""
+    return (note.partition("): ")[2] or note).split(". ")[0]
 
 
 def _latency(row: Row) -> str:
@@ -131,6 +136,12 @@ def _kilobytes(count: int) -> str:
     return f"{count / 1000:,.0f}"
 
 
+def packed(table: Table, rung: str) -> str:
+    """The most that a rung packs, in megabytes."""
+    counts = [row["packed_bytes"] or 0 for row in table.rows if row["rung"] == rung]
+    return f"{max(counts, default=0) / 1e6:.1f}"
+
+
 def linearizing(table: Table) -> str:
     """How long it takes to make the linear form, and its share of the whole call."""
     lines = []
@@ -148,6 +159,7 @@ def page(rows: Sequence[Row], template: str) -> str:
     first = next(iter(by_threads.values()))
     numbers = {rung.replace(" ", "_"): first.mean(rung) for rung in RUNGS}
     numbers |= {f"{rung.replace(' ', '_')}_10": first.mean(rung, lambda r: r["batch"] == 10) for rung in RUNGS}
+    numbers |= {f"{rung.replace(' ', '_')}_packed": packed(first, rung) for rung in ("two children", "unrolling")}
     parts = [template.format(**numbers).rstrip()]
     for threads, table in by_threads.items():
         words = f"{threads} thread{'s' * (threads != 1)}"
@@ -162,11 +174,11 @@ def page(rows: Sequence[Row], template: str) -> str:
 SUMMARY = """Times faster than the step it adds to: the geometric mean over the cells in which the step does something,
 and the smallest and largest factor among them."""
 
-MEMORY = """Data of tensors at the peak of one request, without weights, in thousands of bytes. Cortex: the linear form,
-the states of all nodes (all of which can be asked for afterwards), scratch, and the answer, as laid out in the one
-piece of memory that a call runs in. PyTorch: the largest sum of live allocations that its profiler saw; node by node a
-state is freed when its parent has read it, and the trees of a batch run one after the other. *packed* and *tables* are
-kept from call to call beside the weights, by the automatic schedule and by tabulation."""
+MEMORY = """Data of tensors at the peak of one request, the largest, without weights, in thousands of bytes. Cortex:
+the linear form, the states of all nodes (all of which can be asked for afterwards), scratch, and the answer, as laid
+out in the one piece of memory that a call runs in. PyTorch: the largest sum of live allocations that its profiler saw;
+node by node a state is freed when its parent has read it, and the trees of a batch run one after the other. *packed*
+and *tables* are kept from call to call beside the weights, by the automatic schedule and by tabulation."""
 
 LINEARIZING = """Walking the user's objects into arrays, which is part of every latency above; measured apart, with the
 arrays handed to Python, which takes a little longer than leaving them in place."""

@@ -57,8 +57,8 @@ class Row:
     """One rung in one cell. Times are None where there is nothing to time; `note` then says why.
 
     `us` and `us_min` are microseconds per batch, `linearize_us` the part of it that makes the linear form.
-    `peak_bytes` is what the request takes, `packed_bytes` and `table_bytes` what is kept from call to call beside the
-    weights; `torch_peak_bytes` is for PyTorch node by node, `torch_batched_peak_bytes` level by level.
+    `peak_bytes` is what the largest request takes, `packed_bytes` and `table_bytes` what is kept from call to call
+    beside the weights; `torch_peak_bytes` is for PyTorch node by node, `torch_batched_peak_bytes` level by level.
     """
 
     model: str
@@ -156,7 +156,7 @@ def _cell(
     peers: Mapping[str, Array],
     budget: float,
 ) -> list[Row]:
-    """Time every rung on batches of one size, and count its memory on the first of them."""
+    """Time every rung on batches of one size, and count its memory on the batch that has most nodes."""
     starts = range(0, len(requests.shapes) - batch + 1, batch)
     batches = [partial(requests.fresh, start, batch) for start in starts]
     programs = compiled.programs
@@ -164,13 +164,15 @@ def _cell(
         {name: partial(_answer, fast, entry.states[0]) for name, fast in programs.items()}, batches, budget
     )
     linearizing = interleave({name: fast.linearize for name, fast in programs.items()}, batches, budget * LINEARIZING)
-    eager, batched = _torch_bytes(subject.model, peers, batches[0]())
+    largest = max(starts, key=lambda start: sum(requests.levels(start, batch)))
+    request = requests.fresh(largest, batch)
+    eager, batched = _torch_bytes(subject.model, peers, request)
     rows = []
     for name in compiled.against:
         measured: dict[str, Any] = dict.fromkeys(MEASURED)
         timing = Timing(0.0, 0.0, 0, 0)
         if name in programs:
-            fast, timing, request = programs[name], timings[name], batches[0]()
+            fast, timing = programs[name], timings[name]
             kept = weight_bytes(fast)
             answer = _answer(fast, entry.states[0], request).nbytes
             measured = {
