@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import cycle
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +24,9 @@ from cortex.ir.scalar import Binary, Float, Int, Load, Unary, Var
 from cortex.passes.forward_stores import forward_stores
 from cortex.passes.pipeline import PASSES
 from cortex.passes.remove_unused import remove_unused
+from cortex.passes.share_packings import share_packings
 from cortex.passes.simplify_indices import simplify_indices
+from cortex.schedule.default import Choices
 
 Golden = Callable[[str, str], None]
 Pass = Callable[[Func], Func]
@@ -142,3 +145,29 @@ def test_fused_programs_have_no_needless_temporaries() -> None:
     kept = {b.name for b in f.buffers if b.scope is Scope.SCRATCH and not b.name.endswith("_tile")}
     assert len(kept) <= 3, kept  # the children's sum, the forget terms per edge and their sum
     assert not any(isinstance(n, Unary) and n.fn in ("tanh", "sigmoid", "exp") for s in f.body for n in walk(s))
+
+
+@cortex.model
+def by_tag(node: Any, w: Any) -> Any:
+    """Two kinds that use the same weights."""
+    if not node.children:
+        return w.x
+    s = w.W @ cortex.sum(by_tag(child, w) for child in node.children)
+    return cortex.tanh(s) if node.tag == "a" else cortex.relu(s)
+
+
+def test_kinds_with_the_same_weights_share_their_panels() -> None:
+    def node(tag: str, *children: Any) -> Any:
+        return SimpleNamespace(tag=tag, children=children)
+
+    tree = node("a", node("b", node("a")), node("a", node("b"), node("b", node("a"))))
+    rng = np.random.default_rng(0)
+    weights = {"W": rng.standard_normal((40, 40), np.float32) / 6, "x": rng.standard_normal(40, np.float32)}
+    fast = cortex.compile(by_tag, weights, examples=[tree])
+    *_, scheduled, last = stages(fast.traced, Plan(Target.x86("avx512"), choices=Choices(fuse=False)))
+    shared = share_packings(scheduled.func)
+    verify(shared)
+    assert (len(scheduled.func.packings), len(shared.packings), len(last.func.packings)) == (2, 1, 1)
+    assert len(shared.buffers) == len(scheduled.func.buffers) - 1
+    assert share_packings(shared) is shared
+    np.testing.assert_allclose(fast(tree).out, fast.interpret(tree)["out"][0], rtol=1e-5, atol=1e-6)

@@ -44,6 +44,17 @@ def _tree_fc(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
     return encode
 
 
+def _tree_rnn(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
+    emb, b = w["emb"], w["b"]
+
+    def encode(node: Any) -> Tensor:
+        if node.left is None:
+            return emb[node.word]
+        return (encode(node.left) + encode(node.right) + b).tanh_()
+
+    return encode
+
+
 def _tree_lstm(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
     emb, W, U, b, Uf, bf = w["emb"], w["W_iou"], w["U_iou"], w["b_iou"], w["U_f"], w["b_f"]
 
@@ -63,7 +74,34 @@ def _tree_lstm(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
     return lambda node: encode(node)[0]
 
 
+def _nary_tree_lstm(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
+    emb, W, U, b, Uf, bf = w["emb"], w["W_iou"], w["U_iou"], w["b_iou"], w["U_f"], w["b_f"]
+
+    def encode(node: Any) -> tuple[Tensor, Tensor]:
+        if node.left is None:
+            i, o, u = linear(emb[node.word], W, b).chunk(3)
+            c = i.sigmoid() * u.tanh()
+        else:
+            h_left, c_left = encode(node.left)
+            h_right, c_right = encode(node.right)
+            h = torch.cat((h_left, h_right))
+            i, o, u = linear(h, U, b).chunk(3)
+            f_left, f_right = linear(h, Uf, bf).sigmoid().chunk(2)
+            c = i.sigmoid() * u.tanh() + f_left * c_left + f_right * c_right
+        return o.sigmoid() * c.tanh(), c
+
+    return lambda node: encode(node)[0]
+
+
 def _tree_gru(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
+    return _child_sum_gru(w, simple=False)
+
+
+def _simple_tree_gru(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
+    return _child_sum_gru(w, simple=True)
+
+
+def _child_sum_gru(w: dict[str, Tensor], simple: bool) -> Callable[[Any], Tensor]:
     emb, W_zg, b_zg = w["emb"], w["W_zg"], w["b_zg"]
     U_zr, b_zr, U_g, b_g = w["U_zr"], w["b_zr"], w["U_g"], w["b_g"]
 
@@ -73,7 +111,8 @@ def _tree_gru(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
             return (1 - z.sigmoid()) * g.tanh()
         s = encode(node.left) + encode(node.right)
         z, r = linear(s, U_zr, b_zr).sigmoid().chunk(2)
-        return z * s + (1 - z) * linear(r * s, U_g, b_g).tanh()
+        new = (1 - z) * linear(r * s, U_g, b_g).tanh()
+        return new if simple else z * s + new
 
     return encode
 
@@ -91,6 +130,18 @@ def _mv_rnn(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
         return v, W_M @ torch.cat((M_left, M_right))
 
     return lambda node: encode(node)[0]
+
+
+def _rntn(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
+    emb, V, W, b = w["emb"], w["V"], w["W"], w["b"]
+
+    def encode(node: Any) -> Tensor:
+        if node.left is None:
+            return emb[node.word]
+        x = torch.cat((encode(node.left), encode(node.right)))
+        return ((V @ x) @ x + linear(x, W, b)).tanh_()
+
+    return encode
 
 
 def _dag_rnn(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
@@ -147,9 +198,13 @@ def _gru(w: dict[str, Tensor]) -> Callable[[Any], Tensor]:
 
 _PROGRAMS: dict[str, Callable[[dict[str, Tensor]], Callable[[Any], Tensor]]] = {
     "tree_fc": _tree_fc,
+    "tree_rnn": _tree_rnn,
     "tree_lstm": _tree_lstm,
+    "nary_tree_lstm": _nary_tree_lstm,
     "tree_gru": _tree_gru,
+    "simple_tree_gru": _simple_tree_gru,
     "mv_rnn": _mv_rnn,
+    "rntn": _rntn,
     "dag_rnn": _dag_rnn,
     "lstm": _lstm,
     "gru": _gru,

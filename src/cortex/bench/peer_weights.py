@@ -12,13 +12,18 @@ Array = npt.NDArray[Any]
 
 
 def peer_weights(model: str, w: Mapping[str, Array]) -> dict[str, Array]:
-    """Weights of a model of the recursive suite for `eager`, `batched` and `scripted`."""
+    """Weights of a model of the zoo for `eager` and, where they have the model, `batched` and `scripted`."""
     match model:
         case "tree_fc":
             own = {"W": w["W"].T, "b": w["b"]}
         case "tree_lstm":
             own = {"W_iou": w["W"].T, "U_iou": w["U"].T, "b_iou": w["b"], "U_f": w["Uf"].T, "b_f": w["bf"]}
-        case "tree_gru":
+        case "tree_rnn":
+            own = {"b": w["b"]}
+        case "nary_tree_lstm":
+            bf = np.concatenate([w["bf"], w["bf"]])
+            own = {"W_iou": w["W"].T, "U_iou": w["U"].T, "b_iou": w["b"], "U_f": w["Uf"].T, "b_f": bf}
+        case "tree_gru" | "simple_tree_gru":
             own = {
                 "W_zg": np.concatenate([w["Wz"], w["Wh"]]).T,
                 "b_zg": np.concatenate([w["bz"], w["bh"]]),
@@ -30,6 +35,8 @@ def peer_weights(model: str, w: Mapping[str, Array]) -> dict[str, Array]:
         case "mv_rnn":
             left, right = np.split(w["WM"], 2, axis=1)
             own = {"mat": w["mat"], "W": w["W"].T, "b": w["b"], "W_M_left": left.T, "W_M_right": right.T}
+        case "rntn":
+            own = {"V": w["V"], "W": w["W"].T, "b": w["b"]}
         case "dag_rnn":
             own = {"W": w["W"].T, "U": w["U"].T, "b": w["b"]}
         case "lstm":

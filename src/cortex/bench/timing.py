@@ -31,6 +31,17 @@ class Timing:
 
 
 @contextmanager
+def set_aside() -> Iterator[None]:
+    """Keep the collector from looking at what exists already: it takes longer to look than a turn takes to run."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
 def paused_gc() -> Iterator[None]:
     """Collect garbage now and keep the collector from running inside."""
     enabled = gc.isenabled()
@@ -67,6 +78,14 @@ def interleave(
         for fresh in used:
             run(fresh())
 
+    with set_aside():
+        return {name: _summary(times) for name, times in _turns(systems, used, budget).items()}
+
+
+def _turns(
+    systems: Mapping[str, Run], used: Sequence[Callable[[], list[Any]]], budget: float
+) -> dict[str, list[list[float]]]:
+    """For every system, the seconds that each batch took in each turn."""
     samples: dict[str, list[list[float]]] = {name: [[] for _ in used] for name in systems}
     spent = dict.fromkeys(systems, 0.0)
     deadline = time.perf_counter() + budget
@@ -82,7 +101,7 @@ def interleave(
                     samples[name][i].append(elapsed)
                     spent[name] += elapsed
         turns += 1
-    return {name: _summary(times) for name, times in samples.items()}
+    return samples
 
 
 def _summary(times: list[list[float]]) -> Timing:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from cortex.bench.recursive import Row
 
-SUITES = ("recursive", "machine")
+SUITES = ("recursive", "ablation", "machine")
+BUDGETS = {"recursive": 8.0, "ablation": 3.0}
 
 
 def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
@@ -32,48 +33,61 @@ def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> lis
     return values
 
 
-def _models(_: click.Context, option: click.Parameter, text: str | None) -> list[str]:
+def _models(suite: str, text: str | None) -> list[str]:
     """Parse "tree_lstm,gru"; all models of the suite without it."""
-    from cortex.bench.recursive import MODELS
+    from cortex.bench import ablation, recursive
 
-    models = list(MODELS) if text is None else text.split(",")
+    known = {"recursive": recursive.MODELS, "ablation": ablation.MODELS}[suite]
+    models = list(known) if text is None else text.split(",")
     for model in models:
-        if model not in MODELS:
-            raise click.BadParameter(f"the suite has no model {model!r}; it has {', '.join(MODELS)}", param=option)
+        if model not in known:
+            raise click.BadParameter(
+                f"the suite has no model {model!r}; it has {', '.join(known)}", param_hint="'--models'"
+            )
     return models
 
 
 @click.command()
 @click.option("--suite", type=click.Choice(SUITES), default="recursive", show_default=True, help="What to measure.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the rows to FILE; - is standard output.")
-@click.option("--models", metavar="A,B", callback=_models, help="Models of the suite.  [default: all]")
+@click.option("--models", metavar="A,B", help="Models of the suite.  [default: all]")
 @click.option("--hidden", metavar="N,M", callback=_numbers, help="Hidden sizes.  [default: two per model]")
 @click.option("--batch", metavar="1,10", default="1,10", callback=_numbers, help="Batch sizes.", show_default=True)
 @click.option("--threads", metavar="1", default="1", callback=_numbers, help="Threads.", show_default=True)
-@click.option("--budget", type=click.FloatRange(min=0), default=8.0, show_default=True, help="Seconds per cell.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), help="Seconds per cell.  [default: 8 for recursive, 3 for ablation]"
+)
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Folder that may hold sst/test.txt.  [default: CORTEX_DATA]"
 )
 def command(
     suite: str,
     json_file: str | None,
-    models: list[str],
+    models: str | None,
     hidden: list[int] | None,
     batch: list[int],
     threads: list[int],
-    budget: float,
+    budget: float | None,
     data: Path | None,
 ) -> None:
     """Measure latency, in microseconds per batch.
 
     The suite "recursive" times Cortex, PyTorch node by node (torch-eager) and PyTorch batched by hand level by level
     (torch-batched), interleaved in one process, from Python objects to arrays, and computes the machine's limit.
+    The suite "ablation" times Cortex with one optimization after the other, on all models of the paper.
     The suite "machine" measures the figures that limit is made of.
     """
     if suite == "machine":
         _machine(json_file)
+        return
+    chosen = (_models(suite, models), hidden, batch, threads)
+    seconds = BUDGETS[suite] if budget is None else budget
+    if suite == "ablation":
+        from cortex.cli.bench_ablation import run
+
+        run(json_file, chosen, seconds, data)
     else:
-        _recursive(json_file, (models, hidden, batch, threads), budget, data)
+        _recursive(json_file, chosen, seconds, data)
 
 
 def _machine(json_file: str | None) -> None:

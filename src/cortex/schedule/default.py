@@ -64,10 +64,10 @@ def default_schedule(
 ) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast; `tile_for` gives the tiles that `choices` leaves open."""
     steps: list[Step[Func]] = []
-    for block in _nest_lists(f):
+    for block in nest_lists(f):
         for cluster in clusters_of(f, block, registers.most_sums()) if choices.fuse else _apart(f, block):
             steps += _cluster_steps(f, cluster, registers, lambda n: choices.tile_of(n.name) or tile_for(n))
-    temporaries = _group_temporaries(f)
+    temporaries = group_temporaries(f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
 
 
@@ -76,7 +76,7 @@ def _apart(f: Func, block: Block) -> list[Cluster]:
     return [[nest_of(f, s)] for s in block if isinstance(s, For)]
 
 
-def _nest_lists(f: Func) -> list[Block]:
+def nest_lists(f: Func) -> list[Block]:
     """The statement lists that hold nests: before the recursion, after it, and one per kind inside it."""
     groups = next((i for i, s in enumerate(f.body) if _is_group_loop(s)), len(f.body))
     lists = [f.body[:groups], f.body[groups + 1 :]]
@@ -90,7 +90,7 @@ def _is_group_loop(s: object) -> bool:
     return isinstance(s, For) and s.var == "g"
 
 
-def _group_temporaries(f: Func) -> tuple[str, ...]:
+def group_temporaries(f: Func) -> tuple[str, ...]:
     """Scratch buffers used only inside the loop over groups."""
     outside = buffers_of(s for s in f.body if not _is_group_loop(s))
     inside = buffers_of(s for s in f.body if _is_group_loop(s))
