@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from cortex.ra.verify import verify
 from cortex.recursion.batch import Batch
 from cortex.recursion.dedup import Dedup
 from cortex.recursion.hoist import Hoist
+from cortex.recursion.inputs_inside import InputsInside
 from cortex.recursion.specialize import Specialize
 from cortex.recursion.tabulate import Candidate, Tabulate, candidate
 
@@ -63,6 +65,27 @@ def sum_of_fields() -> ir.Model:
     )
 
 
+def chain_with_words() -> ir.Model:
+    """An inner kind that reads a word of its own: h = tanh(W @ emb[word] + h_left)."""
+    m = ir.Model(
+        "chain",
+        (ir.ParamDecl("emb", f32(7, 3)), ir.ParamDecl("W", f32(3, 3))),
+        (ir.FieldDecl("word", ir.TensorType((), "i64"), 7),),
+        ("left",),
+        (),
+        (ir.StateDecl("h", f32(3)),),
+        (),
+    )
+
+    def inner(b: Any) -> list[str]:
+        e = b.add(ir.Lookup(b.add(ir.Param("emb")), b.add(ir.Field("word"))))
+        x = b.add(ir.Contract("ij,j->i", b.add(ir.Param("W")), e))
+        return [b.add(ir.Unary("tanh", b.add(ir.Binary("add", x, b.add(ir.State("h", (ir.Slot("left"),)))))))]
+
+    m = with_kind(m, "first", (ir.Fact(ir.IsNone("left"), True),), lambda b: [b.add(ir.Fill(0.0, (3,)))])
+    return with_kind(m, "inner", (ir.Fact(ir.IsNone("left"), False),), inner)
+
+
 LEGAL: dict[str, tuple[ir.Model, Step[ir.Model]]] = {
     "batch_depth": (tree_fc(), Batch("depth")),
     "batch_agenda": (tree_fc(), Batch("agenda")),
@@ -73,7 +96,9 @@ LEGAL: dict[str, tuple[ir.Model, Step[ir.Model]]] = {
     "specialize_all": (Specialize(()).apply(tree_fc()), Specialize()),
     "tabulate": (tree_lstm(), Tabulate()),
     "tabulate_hoisted": (Hoist().apply(simplify(tree_lstm())), Tabulate("leaf", 7 * 2 * 16)),
+    "tabulate_inputs": (chain_with_words(), Tabulate("inner")),
     "dedup": (tree_fc(), Dedup()),
+    "inputs_inside": (tree_fc(), InputsInside()),
 }
 
 REFUSED: dict[str, tuple[ir.Model, Step[ir.Model]]] = {
@@ -142,8 +167,11 @@ def test_hoisting_reaches_into_tables() -> None:
 def test_which_kinds_can_be_tabulated_and_what_it_takes() -> None:
     m = tree_lstm(h=4, words=7)
     leaf, inner = m.kinds
-    assert candidate(m, leaf) == Candidate(leaf, "word", 7, 2 * 4 * 4)
-    assert candidate(m, inner) == "depends on children"
+    found = candidate(m, leaf)
+    assert isinstance(found, Candidate)
+    assert (found.field, found.limit, found.row_bytes) == ("word", 7, 2 * 4 * 4)
+    assert {let.name for let in found.lets} == set(leaf.results)
+    assert candidate(m, inner) == "computes nothing from fields of its own"
 
 
 def test_a_broken_table_is_found() -> None:

@@ -44,6 +44,12 @@ def test_a_leaf_that_costs_much_becomes_a_table(program: Any) -> None:
     assert (considered(found, "Tabulate").ratio or 1) < 0.9
 
 
+def test_input_products_become_tables(program: Any) -> None:
+    m = simplify(program("lstm", 64).traced)
+    steps, _ = recursion_steps(m, Machine.example(), typical)
+    assert Tabulate("has_prev") in steps
+
+
 def test_tables_stay_within_their_limit(program: Any) -> None:
     m = simplify(program("tree_lstm", 64).traced)
     steps, found = recursion_steps(m, Machine.example(), typical, table_bytes=1000)
@@ -63,7 +69,7 @@ def test_tables_that_take_long_to_fill_are_left(program: Any, monkeypatch: pytes
 def test_inputs_stay_ahead_of_sequences(program: Any) -> None:
     """A group of a sequence is one node: inside, the weights of inputs would be read for each."""
     m = simplify(program("lstm", 64).traced)
-    steps, found = recursion_steps(m, Machine.example(), typical)
+    steps, found = recursion_steps(m, Machine.example(), typical, table_bytes=0)
     assert InputsInside() not in steps
     assert (considered(found, "InputsInside").ratio or 0) > 1.1
 

@@ -153,10 +153,10 @@ class _Search:
             if isinstance(found, Candidate) and self._spent(kind):
                 yield found
 
-    def _spent(self, kind: ra.Kind) -> float:
-        """Microseconds spent on a kind."""
+    def _spent(self, kind: ra.Kind, ahead: bool = False) -> float:
+        """Microseconds spent on a kind, or on what of it is computed ahead of the recursion."""
         number = self.best.model.kinds.index(kind)
-        parts = [p.phase.kind == number for p in self.best.estimator.parts]
+        parts = [p.phase.kind == number and not (ahead and p.phase.in_groups) for p in self.best.estimator.parts]
         return sum(us for e in self.best.estimates for us, mine in zip(e.nests, parts, strict=True) if mine)
 
     def _filling(self, c: Candidate) -> float:
@@ -165,7 +165,7 @@ class _Search:
         nodes = sum(
             int(f.arrays["group_len"][f.arrays["group_kind"] == number].sum()) for f in self.requests(self.best.model)
         )
-        return self._spent(c.kind) / max(1, nodes) * c.limit
+        return self._spent(c.kind, ahead=True) / max(1, nodes) * c.limit
 
 
 def _size(n: int) -> str:

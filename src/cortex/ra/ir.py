@@ -365,7 +365,8 @@ class Derived(Node):
 class Table(Node):
     """Parameters computed at load time by running `kind` once for every value of the integer field `field`.
 
-    Row v of parameter params[i] is state i of a node whose field is v. `kind` reads nothing else from nodes.
+    Row v of parameter params[i] is result i for a node whose field is v. `kind` reads nothing else from nodes; it is a
+    kind of the model, or the part of one that a table can hold.
     """
 
     kind: Kind

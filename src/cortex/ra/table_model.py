@@ -9,6 +9,7 @@ from cortex.ra import ir
 
 def table_model(m: ir.Model, table: ir.Table) -> ir.Model:
     """The model whose states, at one node for each value of the field, are the rows of the table's parameters."""
+    types = {let.name: let.type for let in table.kind.lets}
     read = {let.op.name for let in table.kind.lets if isinstance(let.op, ir.Param)}
     return ir.Model(
         name=f"{m.name}_{table.kind.name}",
@@ -16,6 +17,6 @@ def table_model(m: ir.Model, table: ir.Table) -> ir.Model:
         fields=tuple(f for f in m.fields if f.name == table.field),
         slots=(),
         lists=(),
-        states=m.states,
+        states=tuple(ir.StateDecl(p, types[r]) for p, r in zip(table.params, table.kind.results, strict=True)),
         kinds=(replace(table.kind, guard=(), own_group=True),),
     )

@@ -73,7 +73,7 @@ def _derived(m: ir.Model, declared: Declared) -> None:
 
 def _table(table: ir.Table, m: ir.Model, declared: Declared) -> None:
     where = f"table of kind {table.kind.name!r}"
-    _kind(table.kind, m, declared)
+    types = _lets(table.kind.lets, declared, where)
     for let in table.kind.lets:
         reads_more = isinstance(let.op, ir.State | ir.Arity | ir.OverChildren) or let.over is not None
         if reads_more or (isinstance(let.op, ir.Field) and let.op != ir.Field(table.field)):
@@ -81,8 +81,8 @@ def _table(table: ir.Table, m: ir.Model, declared: Declared) -> None:
     limit = next((f.limit for f in m.fields if f.name == table.field), None)
     if limit is None:
         raise InternalError(f"{where}: field {table.field!r} has no limit")
-    for state, param in zip(m.states, table.params, strict=True):
-        wanted = ir.TensorType((limit, *state.type.shape))
+    for result, param in zip(table.kind.results, table.params, strict=True):
+        wanted = ir.TensorType((limit, *types[result].shape))
         if declared.params.get(param) != wanted:
             raise InternalError(f"{where}: parameter {param!r} is {declared.params.get(param)}, not {wanted}")
 
