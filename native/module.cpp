@@ -56,7 +56,7 @@ NB_MODULE(_native, m) {
   nb::class_<Linearizer>(m, "Linearizer", nb::type_slots(collected<Linearizer>),
                          "Turns structures into the linear form that a spec describes.")
       .def(nb::init<nb::dict>(), "spec"_a)
-      .def("linearize", &Linearizer::linearize, "structures"_a.none(),
+      .def("linearize", &Linearizer::linearize, "structures"_a.none(), "parts"_a = 1,
            "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
 
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),

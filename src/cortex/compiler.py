@@ -32,6 +32,7 @@ from cortex.runtime.executable import Compiled, Executable
 from cortex.schedule.default import DEFAULT, Choices, Registers, default_schedule
 from cortex.schedule.parallel import Parallel
 from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.schedule import Schedule
 
 RECURSION_STEPS: tuple[Step[ra.Model], ...] = (SpecializeLeaves(), Hoist())
@@ -111,7 +112,9 @@ class Plan:
         if self.schedule is not None:
             return self.schedule.on_loops
         steps = default_schedule(f, Registers(self.target.registers, self.target.lanes), choices)
-        return steps if self.threads == 1 else (*steps, *parallel_schedule(apply(f, steps), self.threads))
+        if self.threads == 1:
+            return steps
+        return (*steps, *parallel_schedule(apply(f, steps), self.threads, choices.parallel))
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:
@@ -166,7 +169,7 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     loops = plan.on_loops(f, choices)
     for each in loops:
         f = each.apply(f)
-        if check and not isinstance(each, Parallel):  # until Alone(), other nests are still every thread's
+        if check and not isinstance(each, Parallel | ParallelTrees):  # until Alone(), other nests are still every thread's
             ilir_verify.verify(f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f)

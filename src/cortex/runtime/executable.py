@@ -19,7 +19,7 @@ from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Load, Var
-from cortex.lower.linear_form import LinearForm
+from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.forest import Forest
@@ -134,7 +134,7 @@ class Executable:
             timeline(compiled.func, compiled.code.target, form, loaded.params),
             machine,
             best_us(lambda: self(structures)),
-            best_us(lambda: loaded.linearizer.linearize(batch)),
+            best_us(lambda: loaded.linearizer.linearize(batch, self._threads)),
         )
 
     def explain(self, structures: Any = None) -> str:
@@ -147,9 +147,9 @@ class Executable:
         return explanation(compiled.model.name, kinds, compiled.func, forms or typical(compiled.model), here())
 
     def linearize(self, structures: Any) -> LinearForm:
-        """The linear form of a request."""
+        """The linear form of a request, as it is for a call on the default number of threads."""
         batch = _batch(structures)
-        return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch))
+        return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch, self._threads))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64."""
@@ -227,7 +227,7 @@ class _Loaded:
         for table, program in zip(m.tables, compiled.tables, strict=True):
             self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
-        self.linearizer = linearizer(m, accessors, align=align)
+        self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
         code = load(compiled.code)
         read = {n.buffer for s in f.body for n in walk(s) if isinstance(n, Load)}
         packed = {p.buffer: pack(p, self.params) for p in f.packings}
@@ -243,9 +243,9 @@ class _Loaded:
         """Run a request; a program without parallel loops has work for one thread only."""
         return self.program.run(batch, single, threads if self.shared_out else 1)
 
-    def linear_form(self, batch: Any) -> LinearForm:
-        """The linear form of a request as arrays."""
-        return LinearForm(**self.linearizer.linearize(batch))
+    def linear_form(self, batch: Any, threads: int) -> LinearForm:
+        """The linear form of a request as arrays, as it is for a call on `threads` threads."""
+        return LinearForm(**self.linearizer.linearize(batch, threads))
 
 
 def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
@@ -274,8 +274,13 @@ def _entry(
         case Scope.PRIVATE:
             return "private", private_stride(b)
         case _:
-            rows = b.shape[0] if b.shape else Int(1)
-            return ("scratch", rows.name, _row(b)) if isinstance(rows, Var) else ("scratch", None, _elements(b))
+            match b.shape:
+                case (copies, Var(rows), *_) if copies == NUM_PARTS:
+                    return "scratch", rows, _elements(b), NUM_PARTS.name
+                case (Var(rows), *_):
+                    return "scratch", rows, _elements(b)
+                case _:
+                    return "scratch", None, _elements(b)
 
 
 def _row(b: Buffer) -> int:

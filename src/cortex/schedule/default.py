@@ -18,6 +18,7 @@ from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import Block, buffers_of, constant_extent
 from cortex.schedule.nest import Nest, nest_of
 from cortex.schedule.pack import Pack
+from cortex.schedule.parallel_default import Mapping
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
@@ -44,13 +45,14 @@ class Choices:
 
     `fuse`: run nests that share their loops together. `inputs_first`: compute products that need no child's state
     for all nodes at once, before the recursion. `tile` is for every nest of sums, but for those that `nests` names
-    by the loop of their rows.
+    by the loop of their rows. `parallel`: what threads share out, where there are several; by default columns.
     """
 
     fuse: bool = True
     inputs_first: bool = True
     tile: TileChoice = AS_REGISTERS_ALLOW
     nests: tuple[tuple[str, TileChoice], ...] = ()
+    parallel: Mapping | None = None
 
     def describe(self) -> str:
         """In a few words."""
