@@ -169,7 +169,9 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     loops = plan.on_loops(f, choices)
     for each in loops:
         f = each.apply(f)
-        if check and not isinstance(each, Parallel | ParallelTrees):  # until Alone(), other nests are still every thread's
+        if check and not isinstance(
+            each, Parallel | ParallelTrees
+        ):  # until Alone(), other nests are still every thread's
             ilir_verify.verify(f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f)

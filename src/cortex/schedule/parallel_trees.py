@@ -81,7 +81,9 @@ class ParallelTrees(Step[Func]):
             rows = b.shape[0] if b.shape else None
             if b.scope is Scope.SCRATCH and isinstance(rows, Var) and _per_group(rows):
                 if b.name in outside:
-                    refuse(self, f"{b.name!r} has rows per group and is used outside the loop over groups.", f, loop.var)
+                    refuse(
+                        self, f"{b.name!r} has rows per group and is used outside the loop over groups.", f, loop.var
+                    )
                 copied.add(b.name)
             elif not all(in_part.at(rows, a) for a in used if a.buffer == b.name):
                 refuse(self, f"{b.name!r} is used at rows that may be of another part.", f, loop.var)
