@@ -169,9 +169,8 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     loops = plan.on_loops(f, choices)
     for each in loops:
         f = each.apply(f)
-        if check and not isinstance(
-            each, Parallel | ParallelTrees
-        ):  # until Alone(), other nests are still every thread's
+        # Until Alone(), nests that are not parallel are still every thread's.
+        if check and not isinstance(each, Parallel | ParallelTrees):
             ilir_verify.verify(f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f)

@@ -85,8 +85,9 @@ def linearizer_spec(
 ) -> dict[str, Any]:
     """What `_native.Linearizer` needs to know about a model.
 
-    With `parts`, requests are divided into parts, as many as each call says. Rows of float fields are padded to a multiple of `align` elements. A request of more than `max_nodes` objects is
-    refused (by default `MAX_OBJECTS`); a `Forest`, which is in memory already, has only to fit the int32 ids.
+    With `parts`, requests are divided into parts, as many as each call says. Rows of float fields are padded to a
+    multiple of `align` elements. A request of more than `max_nodes` objects is refused (by default `MAX_OBJECTS`); a
+    `Forest`, which is in memory already, has only to fit the int32 ids.
     """
     given = accessors or Accessors()
     names = {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
