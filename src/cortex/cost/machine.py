@@ -1,7 +1,7 @@
 """A machine as the cost model sees it: rates of one core, and how reading slows down as the data grows.
 
 Rates are measured by kernels that the compiler itself generates (`runtime/measure_machine.py`), once per machine; the
-figures with a default below (loop, branch, barrier, call) are not measured but judged.
+figures loop, branch and call are not measured but judged.
 
 There is one curve instead of cache levels with sizes and rates: `reads` says at which rate data is read
 again when so many bytes have been touched since it was read last. Caches show in it as they are, with whatever
@@ -27,7 +27,7 @@ class Machine:
     `fma`: one vector multiply-add among many independent ones; `chain`: one that waits for the one before; `load`: one
     vector load from the nearest cache; `broadcast`: of one element into all lanes. `reads`: (bytes touched between two
     reads of the same data, GB/s). `loop`: entering and leaving a loop that is not unrolled; `branch`: choosing the arm
-    of a switch; `barrier`: all threads waiting for each other; `call`: from Python to the first statement and back.
+    of a switch; `barrier`: two threads waiting for each other; `call`: from Python to the first statement and back.
     """
 
     cpu: str

@@ -12,6 +12,7 @@ from cortex.options import Options
 from cortex.runtime import machine_kernels as kernels
 
 SECONDS = 0.1  # per figure
+BUSY_NS = 5000.0  # no barrier of two running threads takes so long
 L1_UNKNOWN, L2_UNKNOWN = 32 * KIB, MIB
 
 
@@ -20,7 +21,7 @@ def here(cache: Path | None = None) -> Machine:
     target = Target.host()
     l1, l2 = cache_bytes(1, L1_UNKNOWN), cache_bytes(2, L2_UNKNOWN)
     folder = Options.from_environment().cache if cache is None else cache
-    file = folder / f"core-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
+    file = folder / f"machine-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
     if file.is_file():
         return Machine.read(file)
     found = measure(target, l1, l2)
@@ -44,6 +45,7 @@ def measure(target: Target, l1: int, l2: int) -> Machine:
         reads=tuple(falling),
         l1=l1,
         l2=l2,
+        barrier=barrier_ns(target),
     )
 
 
@@ -84,6 +86,13 @@ def broadcast_ns(target: Target) -> float:
     run = kernels.kernel(kernels.broadcast(target), target)
     x, out = kernels.aligned(rows * kernels.READ_UNROLL), kernels.aligned(kernels.READ_UNROLL * target.lanes)
     return best(lambda: run(x, out, rounds, rows), SECONDS) / (rounds * rows * kernels.READ_UNROLL)
+
+
+def barrier_ns(target: Target) -> float:
+    """Nanoseconds that two threads take to wait for each other; judged where the machine is busy with other things."""
+    rounds = 64
+    found = best(kernels.barriers(target, rounds), SECONDS) / rounds
+    return found if found < BUSY_NS else Machine.barrier
 
 
 def read_rate(target: Target, size: int) -> float:
