@@ -41,6 +41,17 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   return Run(nb::borrow(program), structures, single, threads);
 }
 
+// For measurements: everything is given by address, and the caller answers for it.
+void run_entry(std::uintptr_t entry, nb::list tables, std::uintptr_t sizes) {
+  std::vector<void**> each;
+  for (nb::handle table : tables) each.push_back(reinterpret_cast<void**>(nb::cast<std::uintptr_t>(table)));
+  if (each.empty() || each.size() > static_cast<std::size_t>(cortex::kMaxThreads))
+    cortex::python_error(PyExc_ValueError, "a function runs on 1 to " + std::to_string(cortex::kMaxThreads) + " threads");
+  nb::gil_scoped_release without_gil;
+  cortex::run_with_tables(reinterpret_cast<cortex::Entry>(entry), each.data(),
+                          reinterpret_cast<const std::int64_t*>(sizes), static_cast<std::int64_t>(each.size()));
+}
+
 bool import_numpy() { return _import_array() >= 0; }
 
 }  // namespace
@@ -72,6 +83,8 @@ NB_MODULE(_native, m) {
       .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes that were computed.")
       .def_prop_ro("num_user_nodes", &Run::num_user_nodes, "The number of nodes of the request, duplicates included.");
 
+  m.def("run_entry", run_entry, "entry"_a, "tables"_a, "sizes"_a,
+        "Run a compiled function on as many threads as there are tables of array addresses, each with its own.");
   m.def("set_team_spin", &cortex::set_team_spin, "microseconds"_a,
         "How long worker threads look for the next call before they park.");
   m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a,

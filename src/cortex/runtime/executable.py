@@ -124,14 +124,14 @@ class Executable:
         form = self.linearize(structures)
         loaded = self._require()
         compiled, machine = loaded.compiled, here()
-        batch = _batch(structures)
+        batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
         return make_report(
             compiled.model.name,
             tuple(k.name for k in compiled.model.kinds),
             compiled.schedule,
             form,
-            Predictor(compiled.func, machine)(form),
-            timeline(compiled.func, compiled.code.target, form, loaded.params),
+            Predictor(compiled.func, machine)(form, threads),
+            timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
             best_us(lambda: loaded.linearizer.linearize(batch, self._threads)),
@@ -142,9 +142,10 @@ class Executable:
         from cortex.runtime.measure_machine import here
 
         forms = None if structures is None else [self.linearize(structures)]
-        compiled = self.compiled
+        compiled, threads = self.compiled, self._threads
         kinds = tuple(k.name for k in compiled.model.kinds)
-        return explanation(compiled.model.name, kinds, compiled.func, forms or typical(compiled.model), here())
+        forms = forms or typical(compiled.model, threads)
+        return explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request, as it is for a call on the default number of threads."""

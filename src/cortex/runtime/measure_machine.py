@@ -21,7 +21,7 @@ def here(cache: Path | None = None) -> Machine:
     target = Target.host()
     l1, l2 = cache_bytes(1, L1_UNKNOWN), cache_bytes(2, L2_UNKNOWN)
     folder = Options.from_environment().cache if cache is None else cache
-    file = folder / f"machine-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
+    file = folder / f"cores-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
     if file.is_file():
         return Machine.read(file)
     found = measure(target, l1, l2)
