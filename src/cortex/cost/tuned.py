@@ -36,6 +36,7 @@ def remembered(folder: Path, m: ra.Model, cpu: str) -> Choices | None:
             value["inputs_first"],
             TileChoice(**value["tile"]),
             tuple((str(name), TileChoice(**tile)) for name, tile in value["nests"]),
+            value.get("parallel"),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

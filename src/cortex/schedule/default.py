@@ -61,6 +61,8 @@ class Choices:
         for name, t in tiles:
             steps = "" if t.unroll is None else f", {t.unroll} step{'s' * (t.unroll != 1)}"
             words.append(f"{name}tiles of {t.tallest} x {t.wide}{steps}")
+        if self.parallel is not None:
+            words.append(f"threads share {self.parallel}")
         return "; ".join(words)
 
     def tile_of(self, nest: str) -> TileChoice:
