@@ -21,14 +21,16 @@ import numpy as np
 
 import cortex
 from cortex import zoo
+from cortex.compiler import RECURSION_STEPS
 from cortex.cost.predict import Predictor
+from cortex.recursion.inputs_inside import InputsInside
 from cortex.runtime.measure_machine import here
-from cortex.schedule.default import Choices, TileChoice
+from cortex.schedule.default import Choices
+from cortex.schedule.registers import TileChoice
 
 SPACE = (
     *(Choices(tile=TileChoice(wide, tallest, 4)) for wide, tallest in product((1, 2, 4), (1, 2, 3, 4, 6, 9))),
     *(Choices(fuse=False, tile=TileChoice(wide, tallest)) for wide, tallest in product((1, 4), (1, 3, 9))),
-    *(Choices(inputs_first=False, tile=TileChoice(wide, tallest)) for wide, tallest in product((2, 4), (1, 9))),
 )
 
 
@@ -48,8 +50,9 @@ def rank(name: str, hidden: int, batch: int, rounds: int) -> dict:
     trees = entry.structures(Random(1), batch, 5000)
     machine = here()
     seen, rows = set(), []
-    for choices in SPACE:
-        fast = cortex.compile(entry.model, weights, choices=choices)
+    for choices, inside in product(SPACE, ((), (InputsInside(),))):
+        recursion = (*RECURSION_STEPS, *inside)
+        fast = cortex.compile(entry.model, weights, recursion=recursion, choices=choices)
         fast(trees)
         if fast.schedule not in seen:
             seen.add(fast.schedule)

@@ -33,10 +33,11 @@ schedule.on_loops  # the steps on its loops
 ```
 
 Loops are named by their variables, which are unique in a program; a step that makes loops names them after the one
-they come from (`n` split gives `n_o`, `n_i`, and `n_t` for the tail), with a number where that name is taken. What the
-steps rely on is in `schedule/dependence.py`: accesses of one element are ordered only if one of them writes; an index
-that determines a loop's variable keeps the accesses within one iteration of that loop; and a child lies outside its
-parent's group. No step reassociates a sum but `VectorReduce`, whose order is fixed by the extent.
+they come from (`n` split gives `n_o`, `n_i`, and `n_t` for the tail), with a number where that name is taken. Whether
+the order of a program may be changed, steps ask `poly/legal.py`: accesses of one element are ordered only if one of
+them writes, and what a step may not turn around it shows when it refuses, as the two accesses and their distance in
+iterations. "Not proven" is never "yes". No step reassociates a sum but `VectorReduce`, whose order is fixed by the
+extent.
 """
 
 

@@ -29,6 +29,10 @@ class Attribute {
     return get_slowly(node);
   }
 
+  // Has some node had it? Kept so that a name that no node has can be told from one that some nodes lack.
+  bool found() const { return found_; }
+  void set_found() const { found_ = true; }
+
   const std::string& text() const { return text_; }
   nb::handle name() const { return name_; }
 
@@ -48,6 +52,7 @@ class Attribute {
 
   nb::object name_;
   std::string text_;
+  mutable bool found_ = false;
   mutable std::array<Place, kPlaces> places_{};
 };
 
@@ -59,6 +64,8 @@ class Accessor {
 
   bool is_parts() const { return !parts_.empty(); }
   bool is_call() const { return call_.is_valid(); }
+  // Did the user name another attribute than the model does?
+  bool is_renamed() const { return !is_call() && (is_parts() || attribute_.text() != name_); }
   const std::string& name() const { return name_; }
   const std::vector<Attribute>& parts() const { return parts_; }
   const Attribute& attribute() const { return attribute_; }

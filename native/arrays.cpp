@@ -221,7 +221,17 @@ void Request::copy_relations() {
 // The value of an attribute: of the node object, or of the forest's column.
 PyObject* Request::value(std::int32_t node, int attribute) {
   const auto a = static_cast<std::size_t>(attribute);
-  if (!forest_.is_valid()) return spec_.attributes[a].accessor.get(objects_[static_cast<std::size_t>(node)]);
+  if (!forest_.is_valid()) {
+    const Accessor& accessor = spec_.attributes[a].accessor;
+    try {
+      PyObject* found = accessor.get(objects_[static_cast<std::size_t>(node)]);
+      if (!found && accessor.is_renamed()) absent(accessor, accessor.attribute(), node);
+      return found;
+    } catch (nb::python_error& error) {
+      note_place(error, accessor.name(), node);
+      throw;
+    }
+  }
   const nb::object& column = columns_[a];
   if (!column.is_valid()) return nullptr;
   if (PyArray_Check(column.ptr())) {

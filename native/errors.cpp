@@ -35,6 +35,10 @@ void unknown_kind(nb::handle node, const std::string& where) {
   throw nb::python_error();
 }
 
+bool is_own_error(const nb::python_error& error) {
+  return error.matches(structure_error_type) || error.matches(unknown_kind_type);
+}
+
 std::string type_name(PyObject* object) {
   const char* name = Py_TYPE(object)->tp_name;
   const char* dot = nullptr;

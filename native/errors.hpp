@@ -11,6 +11,9 @@ namespace cortex {
 // Raise cortex._native.UnknownKind: no kind of the model fits `node`, which is found at `where`.
 [[noreturn]] void unknown_kind(nb::handle node, const std::string& where);
 
+// Is this a StructureError or an UnknownKind, and not what the user's own code raised?
+bool is_own_error(const nb::python_error& error);
+
 // Raise an exception of a builtin type.
 [[noreturn]] void python_error(PyObject* type, const std::string& message);
 

@@ -6,6 +6,7 @@
 #include "errors.hpp"
 #include "linearizer.hpp"
 #include "program.hpp"
+#include "running.hpp"
 
 namespace {
 
@@ -38,11 +39,23 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   if (threads < 1 || threads > cortex::kMaxThreads)
     cortex::python_error(PyExc_ValueError, "threads=" + std::to_string(threads) + ": a call runs on 1 to " +
                                                std::to_string(cortex::kMaxThreads) + " threads");
+  const cortex::RunningCall call;
   return Run(nb::borrow(program), structures, single, threads);
+}
+
+void prepare(nb::handle_t<Program> program, nb::handle structures) {
+  const cortex::RunningCall call;
+  Run(nb::borrow(program), structures, false, 1, false);
+}
+
+nb::dict linearize(Linearizer& linearizer, nb::handle structures, std::int64_t parts) {
+  const cortex::RunningCall call;
+  return linearizer.linearize(structures, parts);
 }
 
 // For measurements: everything is given by address, and the caller answers for it.
 void run_entry(std::uintptr_t entry, nb::list tables, std::uintptr_t sizes) {
+  const cortex::RunningCall call;
   std::vector<void**> each;
   for (nb::handle table : tables) each.push_back(reinterpret_cast<void**>(nb::cast<std::uintptr_t>(table)));
   if (each.empty() || each.size() > static_cast<std::size_t>(cortex::kMaxThreads))
@@ -63,18 +76,20 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);
   if (!import_numpy()) throw nb::python_error();
   cortex::define_errors(m);
+  cortex::wait_for_calls_at_exit(m);
 
   nb::class_<Linearizer>(m, "Linearizer", nb::type_slots(collected<Linearizer>),
                          "Turns structures into the linear form that a spec describes.")
       .def(nb::init<nb::dict>(), "spec"_a)
-      .def("linearize", &Linearizer::linearize, "structures"_a.none(), "parts"_a = 1,
+      .def("linearize", linearize, "structures"_a.none(), "parts"_a = 1,
            "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
 
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
                       "A compiled function together with everything it takes.")
       .def(nb::init<nb::object, nb::dict>(), "linearizer"_a, "layout"_a)
       .def("run", run, "structures"_a.none(), "single"_a, "threads"_a = 1,
-           "Linearize a list of structures or a Forest and run the program on it, on so many threads.");
+           "Linearize a list of structures or a Forest and run the program on it, on so many threads.")
+      .def("prepare", prepare, "structures"_a.none(), "Do what `run` does before the compiled function is called.");
 
   nb::class_<Run>(m, "Run", nb::type_slots(collected<Run>), "The result of one call of a program.")
       .def("root", &Run::root, "state"_a, "State number `state` at the roots.")
@@ -83,6 +98,8 @@ NB_MODULE(_native, m) {
       .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes that were computed.")
       .def_prop_ro("num_user_nodes", &Run::num_user_nodes, "The number of nodes of the request, duplicates included.");
 
+  m.def("barrier_nanoseconds", &cortex::barrier_nanoseconds, "threads"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Nanoseconds of one barrier among so many threads.");
   m.def("run_entry", run_entry, "entry"_a, "tables"_a, "sizes"_a,
         "Run a compiled function on as many threads as there are tables of array addresses, each with its own.");
   m.def("set_team_spin", &cortex::set_team_spin, "microseconds"_a,

@@ -65,7 +65,7 @@ class Program {
 class Run {
  public:
   // Linearize a list of structures or a Forest and run `program` on it, on `threads` threads where they can be had.
-  Run(nb::object program, nb::handle structures, bool single, std::int64_t threads);
+  Run(nb::object program, nb::handle structures, bool single, std::int64_t threads, bool execute = true);
   Run(Run&&) = default;
   Run& operator=(Run&&) = delete;
   ~Run();
@@ -83,7 +83,7 @@ class Run {
   void drop_references() {}  // a cycle through a run also goes through its program, which lets go
 
  private:
-  void call(Request& request, std::int64_t threads);
+  void call(Request& request, std::int64_t threads, bool execute);
   nb::object gather(std::size_t state, std::size_t index_block, std::int64_t count, bool leading_axis) const;
   void check(std::size_t state) const;
 

@@ -113,6 +113,7 @@ class Request {
 
   // walk.cpp
   void walk(nb::handle structures);
+  void check_names();
   void descend();
   bool discover(PyObject* node);
   [[noreturn]] void refuse_plain(PyObject* node);
@@ -176,6 +177,8 @@ class Request {
   std::string step(std::int32_t node, std::int64_t edge) const;
   std::string describe(std::int32_t node) const;
   nb::object object_of(std::int32_t node) const;
+  [[noreturn]] void absent(const Accessor& read, const Attribute& named, std::int32_t node) const;
+  void note_place(nb::python_error& error, const std::string& name, std::int32_t node) const;
 
   const Spec& spec_;
   Graph graph_;

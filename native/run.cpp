@@ -13,7 +13,7 @@ constexpr std::size_t kNumNodes = 0, kNumRoots = 2;
 
 }  // namespace
 
-Run::Run(nb::object program, nb::handle structures, bool single, std::int64_t threads)
+Run::Run(nb::object program, nb::handle structures, bool single, std::int64_t threads, bool execute)
     : program_object_(std::move(program)), program_(nb::cast<Program*>(program_object_)) {
   const ProgramLayout& layout = program_->layout();
   if (threads > 1) wake_team(threads);
@@ -25,7 +25,8 @@ Run::Run(nb::object program, nb::handle structures, bool single, std::int64_t th
 
   workspace_ = program_->pool().take(Workspace::bytes_for(layout.blocks, sizes, threads));
   workspace_->place(layout.blocks, sizes, threads);
-  call(*request, threads);
+  call(*request, threads, execute);
+  if (!execute) return;
   roots_.reserve(layout.states.size());
   for (std::size_t s = 0; s < layout.states.size(); ++s)
     roots_.push_back(gather(s, layout.root_block, sizes[kNumRoots], !single));
@@ -36,7 +37,7 @@ Run::~Run() {
 }
 
 // Fill the arrays of the workspace and run the compiled function on them.
-void Run::call(Request& request, std::int64_t threads) {
+void Run::call(Request& request, std::int64_t threads, bool execute) {
   const ProgramLayout& layout = program_->layout();
   Workspace& workspace = *workspace_;
   Destination& to = workspace.to;
@@ -46,7 +47,7 @@ void Run::call(Request& request, std::int64_t threads) {
   for (std::size_t i = 0; i < to.index.size(); ++i) to.index[i] = workspace.ints(i);
   for (std::size_t i = 0; i < to.floats.size(); ++i) to.floats[i] = workspace.floats(to.index.size() + i);
   request.emit(to);
-  if (workspace.sizes[kNumNodes] == 0) return;
+  if (!execute || workspace.sizes[kNumNodes] == 0) return;
 
   workspace.arguments.clear();
   for (const ProgramLayout::Argument& a : layout.arguments) {

@@ -111,6 +111,7 @@ struct Spec {
   std::vector<Inlining> inlining;     // per kind; empty as `within` is
   std::int64_t max_nodes;
   bool has_calls = false;  // some attribute is a function of the node
+  mutable int name_checks = 8;  // how many more requests are checked for relations of other names
 
   // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.
   int traverse(visitproc visit, void* arg) const;

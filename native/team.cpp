@@ -192,6 +192,16 @@ void wake_team(std::int64_t threads) {
   for (std::int64_t t = 1; t < std::min(threads, kMaxThreads); ++t) wake(team->members[t]);
 }
 
+double barrier_nanoseconds(std::int64_t threads) {
+  constexpr int kBarriers = 2000;
+  const Entry entry = [](void**, const std::int64_t*, std::int64_t thread, std::int64_t threads, void* team) {
+    for (int i = 0; i < kBarriers && threads > 1; ++i) static_cast<Team*>(team)->barrier(team, thread);
+  };
+  const auto start = Clock::now();
+  run_on_team({entry, nullptr, nullptr}, threads);
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count() / kBarriers;
+}
+
 void set_team_spin(std::int64_t microseconds) {
   spin_microseconds.store(std::max<std::int64_t>(0, microseconds), std::memory_order_relaxed);
 }

@@ -30,6 +30,9 @@ void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std
 // Tell parked workers that a job is coming, so that they wake up while the caller still prepares it.
 void wake_team(std::int64_t threads);
 
+// Nanoseconds of one barrier among `threads` threads, the mean of many in a row.
+double barrier_nanoseconds(std::int64_t threads);
+
 // How long workers look for the next job before they park.
 void set_team_spin(std::int64_t microseconds);
 

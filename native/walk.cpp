@@ -46,6 +46,32 @@ void Request::walk(nb::handle structures) {
     }
   }
   graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
+  if (spec_.name_checks > 0) check_names();
+}
+
+// See whether relations that no node has had so far may have other names on these objects. Once each was found, or
+// after some requests without a sign of that, no more is looked at.
+void Request::check_names() {
+  --spec_.name_checks;
+  nb::list unknown, known, fields;
+  auto look = [&](const Accessor& relation, const Attribute& attribute) {
+    if (attribute.found()) {
+      known.append(attribute.name());
+    } else {
+      unknown.append(nb::make_tuple(relation.name(), attribute.name(), relation.is_parts()));
+    }
+  };
+  for (const auto* relations : {&spec_.slots, &spec_.lists})
+    for (const Accessor& relation : *relations) {
+      for (const Attribute& part : relation.parts()) look(relation, part);
+      if (!relation.is_call() && !relation.is_parts()) look(relation, relation.attribute());
+    }
+  if (unknown.size() == 0) spec_.name_checks = 0;
+  if (unknown.size() == 0 || objects_.empty()) return;
+  for (const NodeAttribute& a : spec_.attributes) fields.append(a.accessor.attribute().name());
+  nb::list nodes;
+  for (PyObject* node : objects_) nodes.append(nb::borrow(node));
+  nb::module_::import_("cortex.frontend.unseen").attr("refuse_unseen_children")(nodes, unknown, known, fields);
 }
 
 void Request::descend() {
@@ -88,13 +114,19 @@ bool Request::discover(PyObject* node) {
   graph_.height.push_back(-1);
   if (!(Py_TYPE(node)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !spec_.has_calls && is_plain_value(node)) refuse_plain(node);
 
-  for (const Accessor& slot : spec_.slots) expand_slot(slot, node);
   bool has_child = false;
-  for (std::size_t e = first; e < edge_objects_.size(); ++e) has_child |= edge_objects_[e] != nullptr;
-  for (const Accessor& list : spec_.lists) {
-    const std::int32_t length = expand_list(list, node);
-    graph_.list_len.push_back(length);
-    has_child |= length > 0;
+  const Accessor* reading = nullptr;
+  try {
+    for (const Accessor& slot : spec_.slots) expand_slot(*(reading = &slot), node);
+    for (std::size_t e = first; e < edge_objects_.size(); ++e) has_child |= edge_objects_[e] != nullptr;
+    for (const Accessor& list : spec_.lists) {
+      const std::int32_t length = expand_list(*(reading = &list), node);
+      graph_.list_len.push_back(length);
+      has_child |= length > 0;
+    }
+  } catch (nb::python_error& error) {
+    note_place(error, reading->name(), static_cast<std::int32_t>(objects_.size()) - 1);
+    throw;
   }
   if (!has_child) graph_.height.back() = 0;
   return has_child;
@@ -114,6 +146,7 @@ void Request::refuse_plain(PyObject* node) {
 
 void Request::expand_slot(const Accessor& slot, PyObject* node) {
   PyObject* child = slot.get(node);
+  if (child) slot.attribute().set_found();
   if (child == Py_None) {
     Py_DECREF(child);
     child = nullptr;
@@ -128,6 +161,7 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
     for (const Attribute& part : list.parts()) {
       PyObject* child = part.get(node);
       if (!child) continue;
+      part.set_found();
       if (child == Py_None) {
         Py_DECREF(child);
         continue;
@@ -140,6 +174,7 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
 
   PyObject* found = list.get(node);
   if (!found) return -1;
+  list.attribute().set_found();
   nb::object collection = nb::steal(found);
   if (found == Py_None) return -1;
   auto add = [&](PyObject* child) {

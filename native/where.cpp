@@ -73,6 +73,21 @@ std::string Request::describe(std::int32_t node) const {
   return "node at " + where(node) + " (" + type_name(objects_[static_cast<std::size_t>(node)]) + ")";
 }
 
+// The user said which attribute it is, and the node has none of that name.
+void Request::absent(const Accessor& read, const Attribute& named, std::int32_t node) const {
+  const nb::object text = nb::module_::import_("cortex.frontend.unseen")
+                              .attr("no_such_attribute")(object_of(node), read.name(), named.name());
+  structure_error("at " + where(node) + ", " + nb::cast<std::string>(text));
+}
+
+// Say where with what the user's own code raised; our own errors do so already.
+void Request::note_place(nb::python_error& error, const std::string& name, std::int32_t node) const {
+  if (is_own_error(error)) return;
+  const std::string note = "while reading `" + name + "` of " + where(node) +
+                           (forest_.is_valid() ? "" : " (a " + type_name(objects_[static_cast<std::size_t>(node)]) + ")");
+  error.value().attr("add_note")(note);
+}
+
 nb::object Request::object_of(std::int32_t node) const {
   if (forest_.is_valid()) return forest_.attr("node")(node);
   return nb::borrow(objects_[static_cast<std::size_t>(node)]);

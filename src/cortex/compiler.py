@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from cortex.codegen.target import Target
-from cortex.cost.choose import candidates
+from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, Requests, recursion_steps
+from cortex.cost.estimate import Estimator
+from cortex.cost.machine import Machine
+from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
 from cortex.errors import ScheduleError
@@ -18,6 +21,7 @@ from cortex.ilir import verify as ilir_verify
 from cortex.ilir.ir import Func
 from cortex.ilir.show import show as show_ilir
 from cortex.ir.step import Step, apply
+from cortex.lower.linear_form import LinearForm
 from cortex.lower.lower import lower
 from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
@@ -26,16 +30,18 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
-from cortex.recursion.hoist import Hoist
-from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
-from cortex.schedule.default import DEFAULT, Choices, Registers, default_schedule
+from cortex.runtime.linearize import linearizer
+from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
 from cortex.schedule.parallel import Parallel
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
+from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import Schedule
 
-RECURSION_STEPS: tuple[Step[ra.Model], ...] = (SpecializeLeaves(), Hoist())
+RECURSION_STEPS = ALWAYS
+MOST_EXAMPLES = 32
+"""Structures that predictions are made for; more would take time and tell little."""
 
 
 def compile(
@@ -46,36 +52,67 @@ def compile(
     fields: Mapping[str, Any] | None = None,
     examples: Any = None,
     target: Target | None = None,
-    recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS,
+    recursion: tuple[Step[ra.Model], ...] | None = None,
+    choices: Choices | None = None,
     schedule: Schedule | None = None,
-    choices: Choices | Literal["auto"] | None = None,
     threads: int = 1,
+    table_bytes: int = TABLE_BYTES,
 ) -> Executable:
     """Compile a recursive model to native code.
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
-    simply attributes of that name. `examples` are structures (a list, or one) whose kinds of nodes are compiled now;
-    kinds met later are compiled when they are first seen.
+    simply attributes of that name. A node may lack an attribute, which is then None to the model; where you name one
+    (`children="kids"`), some node must have it.
 
-    `recursion` are the steps to apply to the recursive model. `choices` are those of the default schedule of its loops:
-    given ones; those that are predicted fastest on typical structures ("auto", which takes some seconds); or, without
-    any, what `cortex tune` found best for this model on this machine, and else what suits the machine's registers.
-    `schedule` replaces all of that: exactly its steps are applied. Calls run on `threads` threads unless they say
-    otherwise; results do not depend on it.
+    `examples` are structures (a list, or one) whose kinds of nodes are compiled now; kinds met later are compiled when
+    they are first seen. The nodes of a request, which `out.nodes` lists, are those that the attributes lead to which
+    the kinds known by then use as children. A kind met later that uses another attribute as a child widens that for
+    all requests after it; examples of every kind of node fix it at once.
+
+    The schedule is what `cortex tune` found best for this model on this machine; else the one that is predicted best
+    for the examples, or for typical structures. `recursion`, the steps to apply to the recursive model, and `choices`,
+    those of the default schedule of its loops, fix a part of it; `schedule` fixes it all: exactly its steps are
+    applied. Tables computed at load time, where they pay, take at most `table_bytes`. Calls run on `threads` threads
+    unless they say otherwise; results do not depend on it.
     """
-    if not (choices is None or choices == "auto" or isinstance(choices, Choices)):
-        raise ScheduleError(f'choices={choices!r}: give Choices, "auto", or None for what suits the machine.')
+    if not (choices is None or isinstance(choices, Choices)):
+        raise ScheduleError(f"choices={choices!r}: give Choices, or None for those that are predicted best.")
     if not (schedule is None or isinstance(schedule, Schedule)):
         raise ScheduleError(
             f"schedule={schedule!r}: give a Schedule, as Schedule((Fuse(...), ...)) or Schedule.load(file)."
         )
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
-    if examples is not None:
-        trace.see(list(examples) if type(examples) in (list, tuple) else [examples])
-    plan = Plan(target or Target.host(), recursion, schedule, choices=choices)
+    structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
+    if structures:
+        trace.see(structures)
+    trace.check_fields()
+    plan = Plan(target or Target.host(), recursion, choices, schedule, Wishes(trace, structures, table_bytes))
     return Executable(trace, lambda m, threads: build(m, replace(plan, threads=threads)), threads)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the automatic scheduler is to be good for: examples, if there are any, and tables of at most some size."""
+
+    trace: Trace | None = None
+    examples: list[Any] | None = None
+    table_bytes: int = TABLE_BYTES
+
+    def requests(self) -> Requests:
+        """The examples at once, and the first by itself; without any, typical requests."""
+        if not self.examples or self.trace is None:
+            return typical
+        some = self.examples[:MOST_EXAMPLES]
+        batches = [some[:1], some] if len(some) > 1 else [some]
+        accessors = self.trace.accessors
+
+        def forms(m: ra.Model) -> list[LinearForm]:
+            native = linearizer(m, accessors)
+            return [LinearForm(**native.linearize(batch)) for batch in batches]
+
+        return forms
 
 
 @dataclass(frozen=True)
@@ -83,38 +120,51 @@ class Plan:
     """How to compile: for which machine, with which steps, for how many threads.
 
     Without a `schedule`, the steps of `recursion` are followed by the default schedule of the loops with `choices`.
+    What is None is chosen: as tuning found, or else as is predicted best for `wishes`.
     """
 
     target: Target
-    recursion: tuple[Step[ra.Model], ...] = RECURSION_STEPS
+    recursion: tuple[Step[ra.Model], ...] | None = ALWAYS
+    choices: Choices | None = DEFAULT
     schedule: Schedule | None = None
+    wishes: Wishes = Wishes()
     threads: int = 1
-    choices: Choices | Literal["auto"] | None = DEFAULT
 
-    def on_recursion(self) -> tuple[Step[ra.Model], ...]:
-        """The steps to apply to the model."""
-        return self.recursion if self.schedule is None else self.schedule.on_recursion
+    def fixed(self, m: ra.Model) -> Schedule | None:
+        """The whole schedule where it is given, or was found by tuning."""
+        if self.schedule is not None or self.recursion is not None or self.choices is not None:
+            return self.schedule
+        return remembered(Options.from_environment().cache, m, self.target.cpu)
 
-    def chosen(self, m: ra.Model) -> Choices:
-        """The choices of the default schedule for the traced model `m`."""
-        match self.choices:
-            case Choices() as given:
-                return given
-            case _ if self.schedule is not None:
-                return DEFAULT
-            case "auto":
-                return automatic(m, self)
-            case _:
-                return remembered(Options.from_environment().cache, m, self.target.cpu) or DEFAULT
+    def machine(self) -> Machine:
+        """The machine to be fast on: this one, with the registers of the target."""
+        from cortex.runtime.measure_machine import here
 
-    def on_loops(self, f: Func, choices: Choices) -> tuple[Step[Func], ...]:
-        """The steps to apply to the lowered function `f`."""
-        if self.schedule is not None:
-            return self.schedule.on_loops
-        steps = default_schedule(f, Registers(self.target.registers, self.target.lanes), choices)
-        if self.threads == 1:
-            return steps
-        return (*steps, *parallel_schedule(apply(f, steps), self.threads, choices.parallel))
+        return replace(here(), lanes=self.target.lanes, registers=self.target.registers)
+
+    def on_recursion(self, m: ra.Model) -> tuple[tuple[Step[ra.Model], ...], tuple[Considered, ...]]:
+        """The steps to apply to the simplified model, and what else was considered."""
+        if self.recursion is not None:
+            return self.recursion, ()
+        wishes = self.wishes
+        return recursion_steps(
+            m,
+            self.machine(),
+            wishes.requests(),
+            threads=self.threads,
+            has_examples=bool(wishes.examples),
+            table_bytes=wishes.table_bytes,
+        )
+
+    def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
+        """The steps to apply to the function `f` that `m` was lowered to."""
+        registers = Registers(self.target.registers, self.target.lanes)
+        if self.choices is not None:
+            return default_schedule(f, registers, self.choices)
+        return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f))
+
+    def _tiles(self, m: ra.Model, f: Func) -> TileFor:
+        return Tiles.of(Estimator(f, self.machine()), self.wishes.requests()(m))
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:
@@ -123,29 +173,18 @@ def build(m: ra.Model, plan: Plan) -> Compiled:
 
     *_, last = stages(m, plan)
     tables = tuple(build(table_model(last.model, t), Plan(plan.target, ())) for t in last.model.tables)
-    return Compiled(last.model, last.schedule, last.func, generate(last.func, plan.target), tables)
-
-
-def automatic(m: ra.Model, plan: Plan) -> Choices:
-    """The choices that are predicted fastest on this machine for typical structures. Nothing is run."""
-    from cortex.runtime.measure_machine import here
-
-    def program(choices: Choices) -> tuple[Func, Schedule]:
-        *_, last = stages(m, replace(plan, choices=choices))
-        return last.func, last.schedule
-
-    *_, final = stages(m, replace(plan, choices=DEFAULT))
-    return candidates(program, typical(final.model), here())[0].choices
+    return Compiled(last.model, last.schedule, last.considered, last.func, generate(last.func, plan.target), tables)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The program at one point of the pipeline, and the steps applied so far."""
+    """The program at one point of the pipeline, the steps applied so far, and what else was considered."""
 
     name: str
     model: ra.Model
     schedule: Schedule
     func: Func
+    considered: tuple[Considered, ...] = ()
 
     def text(self) -> str:
         """The program as text."""
@@ -157,24 +196,28 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     check = Options.from_environment().verify
     empty = Func(m.name, (), (), (), ())
     yield Stage("traced", m, Schedule(), empty)
-    recursion, choices = plan.on_recursion(), plan.chosen(m)
+    fixed = plan.fixed(m)
     m = simplify(m)
     yield Stage("simplified", m, Schedule(), empty)
+    recursion, considered = (fixed.on_recursion, ()) if fixed is not None else plan.on_recursion(m)
     m = apply(m, recursion)
     if check:
         ra_verify.verify(m)
-    yield Stage("recursion", m, Schedule(recursion), empty)
-    f = lower(m, plan.target.lanes, choices.inputs_first)
-    yield Stage("lowered", m, Schedule(recursion), f)
-    loops = plan.on_loops(f, choices)
+    yield Stage("recursion", m, Schedule(recursion), empty, considered)
+    f = lower(m, plan.target.lanes)
+    yield Stage("lowered", m, Schedule(recursion), f, considered)
+    loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
+    if plan.threads > 1 and plan.schedule is None:
+        mapping = None if plan.choices is None else plan.choices.parallel
+        loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
     for each in loops:
         f = each.apply(f)
         # Until Alone(), nests that are not parallel are still every thread's.
         if check and not isinstance(each, Parallel | ParallelTrees):
             ilir_verify.verify(f)
     schedule = Schedule((*recursion, *loops))
-    yield Stage("scheduled", m, schedule, f)
+    yield Stage("scheduled", m, schedule, f, considered)
     f = run(PASSES, f)
     if check:
         ilir_verify.verify(f)
-    yield Stage("passes", m, schedule, f)
+    yield Stage("passes", m, schedule, f, considered)

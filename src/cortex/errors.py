@@ -28,6 +28,9 @@ class ModelError(CortexError):
 class StructureError(CortexError):
     """The data breaks a rule: a cycle, a missing field, an id out of range."""
 
+    says_where = False
+    """Does the message say at which node?"""
+
 
 class ScheduleError(CortexError):
     """A schedule step refuses to apply here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,4 +27,55 @@ def one_tuple(node: Any, w: Any) -> Any:
 @pytest.mark.parametrize(("model", "weights"), [(closed_over, None), (one_tuple, {"W": W})])
 def test_shapes_come_from_arrays(model: Any, weights: Any) -> None:
     (state,) = Trace(model, weights).model().states
+    assert state.type.shape == (7,)
+
+
+# Hidden size 1 broadcasts against everything, so a guess from the weights alone would be ambiguous.
+NARROW = {"emb": np.full((10, 1), 0.5), "b": np.ones(1), "U": np.eye(1)}
+
+
+@cortex.model
+def none_last(node: Any, w: Any) -> Any:
+    if node.right is not None:
+        return w.b * (none_last(node.left, w) + none_last(node.right, w))
+    return w.emb[node.word]
+
+
+@cortex.model
+def none_after_a_call(node: Any, w: Any) -> Any:
+    right = node.right
+    left = w.b if node.left is None else none_after_a_call(node.left, w)
+    if right is None:
+        return w.emb[node.word] * left
+    return left * none_after_a_call(right, w) + w.emb[node.word]
+
+
+@cortex.model
+def none_beside_a_tag(node: Any, w: Any) -> Any:
+    op = node.op
+    if node.right is None:
+        return w.emb[node.word]
+    left = none_beside_a_tag(node.left, w)
+    return left * none_beside_a_tag(node.right, w) if op == "mul" else left + none_beside_a_tag(node.right, w)
+
+
+@pytest.mark.parametrize(("model", "value"), [(none_last, 1.0), (none_after_a_call, 0.75), (none_beside_a_tag, 0.25)])
+def test_a_missing_child_is_the_base_case(model: Any, value: float) -> None:
+    leaf = SimpleNamespace(left=None, right=None, word=1, op="leaf")
+    root = SimpleNamespace(left=leaf, right=leaf, word=2, op="mul")
+    trace = Trace(model, NARROW)
+    assert [state.type.shape for state in trace.model().states] == [(1,)]
+    np.testing.assert_allclose(cortex.compile(model, NARROW)(root).out, [value])
+
+
+@cortex.model
+def fixed_by_one_kind(node: Any, w: Any) -> Any:
+    if node.op == "add":
+        return fixed_by_one_kind(node.left, w) + fixed_by_one_kind(node.right, w)
+    return cortex.tanh(w.W @ fixed_by_one_kind(node.arg, w))
+
+
+def test_all_kinds_together_fix_the_shape() -> None:
+    weights = {"W": W, "unread": np.ones((3, 5))}
+    (state,) = Trace(fixed_by_one_kind, weights).model().states
     assert state.type.shape == (7,)

@@ -30,7 +30,7 @@ LANES = 16
 
 def lowered(name: str, hidden: int) -> tuple[Any, Any, Func]:
     entry = zoo.load(name)
-    fast = cortex.compile(entry.model, entry.weights(hidden, 50))
+    fast = cortex.compile(entry.model, entry.weights(hidden, 50), recursion=RECURSION_STEPS)
     return entry, fast, lower(fast.compiled.model, LANES)
 
 
@@ -113,8 +113,7 @@ def test_reshape_index(shape: tuple[int, ...], source: tuple[int, ...]) -> None:
 def test_recursion_steps_are_values() -> None:
     entry = zoo.load("tree_lstm_words")
     fast = cortex.compile(entry.model, entry.weights(4, 50))
-    m = fast.traced
-    assert apply(simplify(m), RECURSION_STEPS) == fast.compiled.model
+    assert apply(simplify(fast.traced), fast.schedule.on_recursion) == fast.compiled.model
 
 
 def _buffers(s: Any) -> list[str]:

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from cortex import zoo
 from cortex.errors import InternalError
 from cortex.ilir.interp import run
-from cortex.ilir.ir import Func, Scope
+from cortex.ilir.ir import Func, Scope, Store
 from cortex.ir.scalar import Int, Var
 from cortex.poly.counting import count, independent
-from cortex.poly.domains import Vocabulary, statements
+from cortex.poly.domains import Vocabulary, runs
+from cortex.poly.points import points
 from cortex.poly.work import work
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -69,19 +70,23 @@ def test_what_cannot_be_counted() -> None:
         count(isl.Set("{ [i] : 0 <= i }"))
 
 
+def stores(f: Func, speak: Vocabulary | None = None) -> list[tuple[isl.Set, bool]]:
+    """The runs of each store."""
+    return [runs(speak or Vocabulary(f), "S", p, p.loops) for p in points(f) if isinstance(p.stmt, Store)]
+
+
 def test_domains() -> None:
-    speak = Vocabulary(triangle())
-    found = statements(speak)
-    assert [s.exact for s in found] == [True, True]
-    assert [count(s.domain) for s in found] == [16, 12]
-    assert found[0].domain == isl.Set("{ S0[a, b] : 0 <= a < 7 and a <= b < 7 and b mod 2 = 0 }")
+    found = stores(triangle())
+    assert [exact for _, exact in found] == [True, True]
+    assert [count(domain) for domain, _ in found] == [16, 12]
+    assert found[0][0] == isl.Set("{ S[a, b] : 0 <= a < 7 and a <= b < 7 and b mod 2 = 0 }")
 
 
 def test_domain_with_a_size() -> None:
     f = Func("f", ("n",), (), matmul().buffers, (loop("i", 0, Var("n"), *stencil().body),))
     speak = Vocabulary(f)
-    (s,) = statements(speak)
-    assert count(speak.fix(s.domain, lambda e: 4 if e == Var("n") else 0)) == 4 * 3 * 5
+    ((domain, _),) = stores(f, speak)
+    assert count(speak.fix(domain, lambda e: 4 if e == Var("n") else 0)) == 4 * 3 * 5
 
 
 @pytest.mark.parametrize("make", [matmul, stencil, triangle, program])

@@ -66,12 +66,19 @@ def test_below_allows_for_no_child() -> None:
     assert p.ask(INSIDE, relation("lt", X, at(X))).counterexample["p(x)"] == -1
 
 
-def test_divides() -> None:
+def test_remainders() -> None:
     p = prover()
-    assert p.divides(8, Int(64))
-    assert p.divides(8, mul(N, 16))
-    assert not p.divides(8, N)
-    assert p.divides(4, N, (relation("eq", mod(N, Int(8)), 0),))
+    assert p.implied((), relation("eq", mod(mul(N, 16), Int(8)), 0))
+    assert not p.implied((), relation("eq", mod(N, Int(8)), 0))
+    assert p.implied((relation("eq", mod(N, Int(8)), 0),), relation("eq", mod(N, Int(4)), 0))
+
+
+def test_no_time_is_no_answer() -> None:
+    """And it is not remembered: another time the clock may be kinder."""
+    p = Prover(Func("f", ("n",), (), (), ()), milliseconds=0)
+    assert p.ask((), relation("le", 0, N)).outcome == "unknown"
+    p.milliseconds = 100
+    assert p.implied((), relation("le", 0, N))
 
 
 def test_products_and_quotients_of_variables() -> None:

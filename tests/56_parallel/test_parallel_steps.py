@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from cortex.errors import InternalError, ScheduleError
+from cortex.errors import InternalError
 from cortex.ilir.ir import Barrier, For, Func, LoopKind
-from cortex.ilir.show import show
 from cortex.ilir.verify import verify
 from cortex.ir.node import rewrite
-from cortex.ir.step import Step, apply
+from cortex.ir.step import apply
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
@@ -28,10 +25,9 @@ from cortex.schedule.vectorize import Vectorize
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "55_schedule"))
 import programs
+from checks import Golden, check_legal, check_prints, check_refused
 from races import races
-
-Golden = Callable[[str, str], None]
-Steps = tuple[Step[Func], ...]
+from step_cases.cases import Cases, Steps
 
 SIZES = {"num_nodes": 14, "num_groups": 3, "max_group": 9}
 INDEX = {"group_start": [12, 3, 0], "group_len": [1, 9, 3], "child": [3, 7, 11, *[12] * 9, 13, 0]}
@@ -41,7 +37,7 @@ TILED: Steps = (
 )  # fmt: skip
 COLUMNS: Steps = (Parallel("p_j"), Parallel("b_j"), Parallel("a_j"), Parallel("l_j"))
 
-LEGAL: dict[str, tuple[Steps, Step[Func]]] = {
+LEGAL: Cases = {
     "columns": ((), Parallel("p_j")),
     "grain": ((), Parallel("p_j", 4)),
     "rows": ((), Parallel("b_n")),
@@ -54,7 +50,7 @@ LEGAL: dict[str, tuple[Steps, Step[Func]]] = {
     "persist": ((*TILED, Parallel("p_j_o"), Alone(), PlaceBarriers()), Persist("p_j_packed")),
 }
 
-REFUSED: dict[str, tuple[Steps, Step[Func]]] = {
+REFUSED: Cases = {
     "reduction": ((), Parallel("p_k")),
     "groups": ((), Parallel("g")),
     "unknown_loop": ((), Parallel("x")),
@@ -76,10 +72,7 @@ def prepared(steps: Steps) -> Func:
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal_step(name: str, golden: Golden) -> None:
     before, step = LEGAL[name]
-    f = prepared(before)
-    g = step.apply(f)
-    golden(f"parallel/{name}", f"{step!r}\n\n-- before --\n{show(f)}\n-- after --\n{show(g)}")
-    np.testing.assert_array_equal(programs.states(g)["h"], programs.states(prepared(()))["h"])
+    g = check_legal(golden, f"parallel/{name}", prepared(()), before, step)
     if isinstance(step, PlaceBarriers | Persist):
         verify(g)
         assert all(races(g, SIZES, INDEX, threads) == [] for threads in (2, 3, 7))
@@ -88,18 +81,16 @@ def test_legal_step(name: str, golden: Golden) -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_step(name: str, golden: Golden) -> None:
     before, step = REFUSED[name]
-    f = prepared(before)
-    kept = repr(f)
-    with pytest.raises(ScheduleError) as refusal:
-        step.apply(f)
-    assert repr(f) == kept
-    golden(f"parallel/refused_{name}", str(refusal.value) + "\n")
+    check_refused(golden, f"parallel/refused_{name}", prepared(before), step)
 
 
-def test_steps_print_as_python() -> None:
-    for before, step in [*LEGAL.values(), *REFUSED.values()]:
-        for each in (*before, step):
-            assert eval(repr(each)) == each
+def test_every_step_for_threads_has_cases() -> None:
+    assert {type(step) for _, step in LEGAL.values()} == {Parallel, Alone, PlaceBarriers, Persist}
+    assert {type(step) for _, step in REFUSED.values()} == {Parallel, PlaceBarriers, Persist}  # Alone is always legal
+
+
+def test_steps_print_as_python_and_can_be_keys() -> None:
+    check_prints(each for before, step in (*LEGAL.values(), *REFUSED.values()) for each in (*before, step))
 
 
 def test_placing_barriers_twice_changes_nothing() -> None:

@@ -2,51 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cortex
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, stages
+from cortex.compiler import RECURSION_STEPS
 from cortex.cost import choose
+from cortex.cost.choose import Considered, recursion_steps
 from cortex.cost.machine import Machine
 from cortex.cost.tuned import file_of, remember, remembered
 from cortex.cost.typical import typical
-from cortex.runtime import measure_machine
-from cortex.schedule.default import Choices, Registers, TileChoice, default_schedule
+from cortex.ra.simplify import simplify
+from cortex.recursion.dedup import Dedup
+from cortex.recursion.inputs_inside import InputsInside
+from cortex.recursion.tabulate import Tabulate
+from cortex.runtime.linearize import linearize
+from cortex.schedule.default import Choices, default_schedule
+from cortex.schedule.registers import Registers, TileChoice
+from cortex.schedule.schedule import Schedule
 
-CHOSEN = Choices(inputs_first=False, nests=(("inner_t1_n", TileChoice(2, 3, 4)), ("leaf_t2_i", TileChoice())))
-TARGET = Target.x86("avx512")
-
-
-def test_best_first_and_no_worse_than_the_default(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "TILES", (TileChoice(), TileChoice(4, 1), TileChoice(1, 2)))
-    p = program("tree_fc", 64)
-
-    def programs(choices: Choices) -> Any:
-        *_, last = stages(p.traced, Plan(TARGET, choices=choices))
-        return last.func, last.schedule
-
-    found = choose.candidates(programs, typical(p.model), Machine.example())
-    times = [c.us for c in found]
-    assert times == sorted(times)
-    assert len({c.schedule for c in found}) == len(found) > 3
-    assert any(c.schedule == p.stages[-1].schedule for c in found)
-    assert found[0].choices.tile.tallest != 1
+UNREADABLE = ("", "{}", "[1]", '{"schedule": "Schedule((Nothing(),))"}', "__import__('os').abort()")
+CHOSEN = Choices(nests=(("inner_t1_n", TileChoice(2, 3, 4)), ("leaf_t2_i", TileChoice())))
 
 
-def test_compile_chooses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "TILES", (TileChoice(), TileChoice(4, 1)))
-    monkeypatch.setattr(measure_machine, "here", Machine.example)
-    entry = zoo.load("tree_fc")
-    weights, trees = entry.weights(32, 30), [entry.structures(Random(0), 1, 30)[0].left.left.left]
-    chosen = cortex.compile(entry.model, weights, examples=trees, choices="auto")
-    default = cortex.compile(entry.model, weights, examples=trees, choices=Choices())
-    assert (chosen(trees).h == default(trees).h).all()
+def considered(found: tuple[Considered, ...], what: str) -> Considered:
+    return next(c for c in found if c.what.startswith(what))
+
+
+def test_a_leaf_that_costs_much_becomes_a_table(program: Any) -> None:
+    m = simplify(program("tree_lstm", 64).traced)
+    steps, found = recursion_steps(m, Machine.example(), typical)
+    assert steps == (*RECURSION_STEPS, Tabulate("leaf"))
+    assert considered(found, "Tabulate").taken
+    assert (considered(found, "Tabulate").ratio or 1) < 0.9
+
+
+def test_tables_stay_within_their_limit(program: Any) -> None:
+    m = simplify(program("tree_lstm", 64).traced)
+    steps, found = recursion_steps(m, Machine.example(), typical, table_bytes=1000)
+    assert steps == RECURSION_STEPS
+    assert considered(found, "Tabulate").text() == (
+        "Tabulate(kind='leaf', limit_bytes=67108864): left, its table would take 15 kB and 1 kB are allowed"
+    )
+
+
+def test_tables_that_take_long_to_fill_are_left(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "FILLING_US", 1.0)
+    steps, found = recursion_steps(simplify(program("tree_lstm", 64).traced), Machine.example(), typical)
+    assert steps == RECURSION_STEPS
+    assert "to fill when the weights are loaded" in considered(found, "Tabulate").why
+
+
+def test_inputs_stay_ahead_of_sequences(program: Any) -> None:
+    """A group of a sequence is one node: inside, the weights of inputs would be read for each."""
+    m = simplify(program("lstm", 64).traced)
+    steps, found = recursion_steps(m, Machine.example(), typical)
+    assert InputsInside() not in steps
+    assert (considered(found, "InputsInside").ratio or 0) > 1.1
+
+
+def test_barriers_are_saved_only_where_there_are_any(program: Any) -> None:
+    m = simplify(program("simple_tree_gru", 64).traced)
+    _, alone = recursion_steps(m, Machine.example(), typical)
+    assert "one thread meets none" in considered(alone, "Refactor").why
+    _, two = recursion_steps(m, Machine.example(), typical, threads=2)
+    assert considered(two, "Refactor(").ratio is not None
+
+
+def test_examples_that_repeat_themselves_are_computed_once(program: Any) -> None:
+    p = program("tree_lstm", 64)
+    same, other = ([p.small(Random(seed)) for seed in seeds] for seeds in ([1] * 12, range(12)))
+    times = {}
+    for name, structures in (("same", same), ("other", other)):
+        steps, found = recursion_steps(
+            simplify(p.traced),
+            Machine.example(),
+            lambda m, structures=structures: [linearize(m, structures)],  # type: ignore[misc]
+            has_examples=True,
+        )
+        times[name] = considered(found, "Dedup").ratio or 1.0
+        assert (Dedup() in steps) == considered(found, "Dedup").taken
+    assert times["same"] < 0.5 < times["other"]
+
+
+def test_compile_chooses_and_says_why() -> None:
+    entry = zoo.load("tree_lstm")
+    weights, trees = entry.weights(64, 30), entry.structures(Random(0), 3, 30)
+    chosen = cortex.compile(entry.model, weights, examples=trees)
+    plain = cortex.compile(entry.model, weights, examples=trees, recursion=RECURSION_STEPS, choices=Choices())
+    assert Tabulate("leaf") in chosen.schedule.steps
+    assert Tabulate("leaf") not in plain.schedule.steps
+    assert "Tabulate(kind='leaf', limit_bytes=67108864): taken" in chosen.explain()
+    assert "steps considered" not in plain.explain()
+    assert np.array_equal(chosen(trees).h, plain(trees).h)
+    assert Tabulate("leaf") not in cortex.compile(entry.model, weights, examples=trees, table_bytes=0).schedule.steps
 
 
 def test_choices_are_values_that_print_as_python() -> None:
@@ -64,21 +120,23 @@ def test_choices_reach_the_schedule(program: Any) -> None:
     assert lower != by_default
     nest = next(s.nest for s in by_default if hasattr(s, "nest"))
     assert default_schedule(lowered, registers, Choices(nests=((nest, TileChoice(2, 3, 1)),))) == lower
+    assert default_schedule(lowered, registers, Choices(tile=None), lambda _: TileChoice(2, 3, 1)) == lower
 
 
-def test_the_winner_is_remembered(program: Any, tmp_path: Path) -> None:
-    m = program("tree_rnn").traced
+def test_the_winner_is_remembered(program: Callable[..., Any], tmp_path: Path) -> None:
+    p = program("tree_rnn")
+    m, schedule = p.traced, p.stages[-1].schedule
     assert remembered(tmp_path, m, "cpu") is None
-    remember(tmp_path, m, "cpu", CHOSEN, {"rounds": 3})
-    assert remembered(tmp_path, m, "cpu") == CHOSEN
+    remember(tmp_path, m, "cpu", schedule, {"rounds": 3})
+    assert remembered(tmp_path, m, "cpu") == schedule
     assert remembered(tmp_path, m, "another cpu") is None
     assert remembered(tmp_path, program("tree_rnn", 5).traced, "cpu") is None
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"choices": {"fuse": true}}', "__import__('os').abort()"])
+@pytest.mark.parametrize("text", UNREADABLE)
 def test_an_unreadable_file_is_no_winner(text: str, program: Any, tmp_path: Path) -> None:
     m = program("tree_rnn").traced
-    remember(tmp_path, m, "cpu", CHOSEN, {})
+    remember(tmp_path, m, "cpu", Schedule(RECURSION_STEPS), {})
     file_of(tmp_path, m, "cpu").write_text(text)
     assert remembered(tmp_path, m, "cpu") is None
 
@@ -88,9 +146,9 @@ def test_compile_uses_what_tuning_found(tmp_path: Path, monkeypatch: pytest.Monk
     entry = zoo.load("tree_rnn")
     weights, trees = entry.weights(20, 30), entry.structures(Random(0), 2, 30)
     before = cortex.compile(entry.model, weights, examples=trees)
-    apart = Choices(fuse=False)
+    apart = cortex.compile(entry.model, weights, examples=trees, choices=Choices(fuse=False)).schedule
     remember(tmp_path, before.traced, Target.host().cpu, apart, {})
     after = cortex.compile(entry.model, weights, examples=trees)
-    assert after.schedule != before.schedule
-    assert after.schedule == cortex.compile(entry.model, weights, examples=trees, choices=apart).schedule
+    assert after.schedule == apart != before.schedule
     assert (after(trees).h == before(trees).h).all()
+    assert after(trees, threads=2).h.tobytes() == before(trees).h.tobytes()

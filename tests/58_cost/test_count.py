@@ -15,7 +15,8 @@ from cortex.ilir.interp import run
 from cortex.ilir.ir import Barrier, Buffer, For, Func, If, Scope, Store
 from cortex.ir.scalar import Binary, Float, Int, Load, Var
 from cortex.lower.linear_form import LinearForm
-from cortex.schedule.default import Choices, TileChoice
+from cortex.schedule.default import Choices
+from cortex.schedule.registers import TileChoice
 
 
 @pytest.mark.parametrize("name", zoo.ENTRIES)
@@ -32,9 +33,7 @@ def test_counts_equal_the_interpreter(name: str, program: Any) -> None:
     assert sum(w.stored for w in work) == 4 * sum(n for b, n in counted.stores.items() if b in kept)
 
 
-@pytest.mark.parametrize(
-    "choices", [Choices(fuse=False, tile=TileChoice(1, 1)), Choices(inputs_first=False, tile=TileChoice(2, 3, 4))]
-)
+@pytest.mark.parametrize("choices", [Choices(fuse=False, tile=TileChoice(1, 1)), Choices(tile=TileChoice(2, 3, 4))])
 @pytest.mark.parametrize("name", ["tree_gru_words", "gru"])
 def test_counts_equal_the_interpreter_at_every_stage(name: str, choices: Choices, program: Any) -> None:
     p = program(name, 5, choices)

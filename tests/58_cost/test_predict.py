@@ -14,7 +14,8 @@ from cortex.cost.predict import Prediction, Predictor
 from cortex.cost.typical import BATCHES, typical
 from cortex.ilir.ir import Barrier, For, Func
 from cortex.runtime.linearize import linearize
-from cortex.schedule.default import Choices, TileChoice
+from cortex.schedule.default import Choices
+from cortex.schedule.registers import TileChoice
 
 MACHINE = Machine.example()
 

@@ -13,13 +13,13 @@ import cortex
 from cortex import zoo
 from cortex.cli.explain import EXAMPLES, VOCABULARY
 from cortex.cli.main import main
-from cortex.cost import choose
-from cortex.schedule.default import TileChoice
+from cortex.cost import candidates
+from cortex.schedule.registers import TileChoice
 
 
 def test_tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORTEX_CACHE", str(tmp_path))
-    monkeypatch.setattr(choose, "TILES", (TileChoice(), TileChoice(2, 3)))
+    monkeypatch.setattr(candidates, "TILES", (TileChoice(), TileChoice(2, 3)))
     file = tmp_path / "found.json"
     result = CliRunner().invoke(main, ["tune", "tree_rnn", "--hidden", "16", "--budget", "0", "--json", str(file)])
     assert result.exit_code == 0, result.output
@@ -27,11 +27,12 @@ def test_tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = [row["us"] for row in found["measured"]]
     assert times == sorted(times) and min(times) > 0 and found["rounds"] >= 3
     kept = json.loads(Path(found["file"]).read_text())
-    assert kept["schedule"] == found["schedule"]
+    assert kept["schedule"] == found["measured"][0]["schedule"]
+    assert sum(row["what"] == "the automatic schedule" for row in found["measured"]) == 1
     entry = zoo.load("tree_rnn")
     examples = entry.structures(Random(0), EXAMPLES, VOCABULARY)
     fast = cortex.compile(entry.model, entry.weights(16, VOCABULARY), examples=examples)
-    assert [repr(step) for step in fast.schedule] == found["schedule"]
+    assert repr(fast.schedule) == kept["schedule"]
 
 
 def test_tuning_needs_structures(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Callable
 from textwrap import dedent
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import cortex
+from cortex.frontend.foreign import EQUIVALENT
 from cortex.frontend.trace import Trace
 
 WEIGHTS = {
@@ -70,6 +72,15 @@ BODIES = {
     "int_tensor": "return w.b[int(w.b[0])]",
     "float_tensor": "return float(w.b[0]) * w.b",
     "range_tensor": "return cortex.sum([w.b for _ in range(w.b[0])])",
+    "numpy_ufunc": "return np.tanh(w.b)",
+    "numpy_two": "return np.maximum(w.b, 0)",
+    "numpy_dot": "return np.dot(w.U, w.b)",
+    "numpy_other": "return np.sinh(w.b)",
+    "numpy_other_function": "return np.fft.fft(w.b)",
+    "numpy_reduce": "return np.add.reduce(w.b)",
+    "numpy_state": "return w.b if node.is_leaf else np.tanh(f(node.left, w))",
+    "math_function": "return w.b * math.tanh(w.b[0])",
+    "math_function_by_name": "return w.b * tanh(w.b[0])",
     "numpy_function": "return np.concatenate([w.b, w.b])",
     # recursion that leads nowhere (P.2)
     "recursion_itself": "return f(node, w)",
@@ -113,6 +124,10 @@ BODIES = {
     "state_unknown": "return cortex.state(h=w.b) if node.is_leaf else f(node.left, w).c",
     "state_as_tensor": "return cortex.state(h=w.b, c=w.b) if node.is_leaf else cortex.tanh(f(node.left, w))",
     "state_ambiguous": "return cortex.tanh(cortex.sum(f(k, w) for k in node.children))",
+    "state_fits_nothing": "h = cortex.sum(f(k, w) for k in node.children)\nreturn cortex.tanh(w.W @ h)",
+    "state_fits_nothing_named": "h = f(node.left, w).h\nreturn cortex.state(h=w.W @ h)",
+    "state_fits_nothing_later": "h = w.U @ f(node.left, w)\nreturn cortex.tanh(h) + w.W",
+    "state_wrong_anyway": "h = cortex.sum(f(k, w) for k in node.children)\nx = w.W @ w.b\nreturn h + x",
     "none_as_tensor": "return w.b * None",
     "list_as_tensor": "return w.b * [1, 2, 3, 4]",
     "object_as_tensor": 'return w.b * "x"',
@@ -126,7 +141,14 @@ def define(name: str, body: str) -> Any:
     source = "@cortex.model\ndef f(node, w):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
     file = f"model_{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"cortex": cortex, "np": np, "table": np.ones((9, 4)), "kept": []}
+    names: dict[str, Any] = {
+        "cortex": cortex,
+        "np": np,
+        "math": math,
+        "tanh": math.tanh,
+        "table": np.ones((9, 4)),
+        "kept": [],
+    }
     exec(compile(source, file, "exec"), names)
     return names["f"]
 
@@ -209,3 +231,52 @@ def test_signals_pass_through_the_users_handlers() -> None:
             return w.W
 
     assert [s.type.shape for s in Trace(careful, WEIGHTS).model().states] == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("torch_function", "return torch.tanh(w.b)"),
+        ("torch_functional", "return torch.nn.functional.softmax(w.b, dim=0)"),
+        ("torch_cat", "return torch.cat([w.b, w.b])"),
+    ],
+)
+def test_torch_functions(name: str, body: str, golden: Callable[[str, str], None]) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(cortex.ModelError) as caught:
+        Trace(define(name, "import torch\n" + body), WEIGHTS).model()
+    golden(f"errors/model/{name}", text(caught.value))
+
+
+ARRAY = np.arange(4.0)
+
+
+@cortex.model
+def with_arrays(node: Any, w: Any) -> Any:
+    h = (ARRAY + w.b) * (ARRAY - w.b) + ARRAY / (w.b + 1) + np.eye(4) @ w.b
+    h = cortex.where(ARRAY < w.b * 2, h, np.float64(2.0) * h)  # noqa: SIM300 - the array has to come first
+    return h + cortex.where(ARRAY >= w.b, 1, 0) + ARRAY[1] * w.b  # noqa: SIM300
+
+
+def test_operators_of_arrays_are_those_of_tensors() -> None:
+    b = WEIGHTS["b"]
+    h = (ARRAY + b) * (ARRAY - b) + ARRAY / (b + 1) + b
+    expected = np.where(ARRAY < b * 2, h, 2 * h) + np.where(ARRAY >= b, 1, 0) + b  # noqa: SIM300
+    np.testing.assert_allclose(cortex.compile(with_arrays, WEIGHTS)(SimpleNamespace()).out, expected, rtol=1e-6)
+
+
+def test_operators_of_torch_tensors_are_those_of_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    matrix, vector = torch.arange(16.0).reshape(4, 4), torch.arange(4.0)
+
+    @cortex.model
+    def with_torch(node: Any, w: Any) -> Any:
+        return matrix @ w.b + (vector - w.b) * vector + vector / (w.b + 1)
+
+    b = WEIGHTS["b"]
+    expected = matrix.numpy() @ b + (vector.numpy() - b) * vector.numpy() + vector.numpy() / (b + 1)
+    np.testing.assert_allclose(cortex.compile(with_torch, WEIGHTS)(SimpleNamespace()).out, expected, rtol=1e-6)
+
+
+def test_equivalents_exist() -> None:
+    assert {own or name for name, own in EQUIVALENT.items()} <= set(cortex.__all__)

@@ -143,6 +143,7 @@ REFUSED = {
     "list_tested": "hs = [f(k, w) for k in node.children]\nreturn cortex.sum(hs) if hs else w.b",
     "list_negated": "hs = [f(k, w) for k in node.children]\nif not hs:\n    return w.b\nreturn cortex.sum(hs)",
     "list_numbered": "return cortex.sum([h * i for i, h in enumerate([f(k, w) for k in node.children])])",
+    "node_numpy": "np.sqrt(node.size)",
     "children_searched": "2 if 3 in node.children else 3",
 }
 
@@ -160,7 +161,6 @@ ON_A_NODE = {
     "node_number_compared": ("2 if node.k + 1 == 4 else 3", {}),
     "node_shifted": ("node.k << 1", {}),
     "node_unknown_key": ('{"Join": 2}[node.op]', {"op": "Scan"}),
-    "node_numpy": ("np.sqrt(node.size)", {}),
     "node_isinstance_of_child": ("2 if isinstance(node.left, str) else 3", {"left": NS()}),
     "node_division": ("1 // node.k", {"k": 0}),
 }

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cortex.cli import output
 from cortex.cli.explain import subject_of
 
-MEASURED = 5  # schedules, the default one among them
+if TYPE_CHECKING:
+    from cortex.schedule.schedule import Schedule
+
+MEASURED = 5  # schedules, the automatic one among them
 
 
 @click.command()
@@ -37,7 +42,7 @@ def command(
     with output.progress(console) as bar:
         found = _tune(bar, function, its_weights, list(structures), budget)
     for r in found["measured"]:
-        line = f"{r['us']:10.1f} us measured {r['predicted_us']:10.1f} us predicted   {r['choices']}"
+        line = f"{r['us']:10.1f} us measured {r['predicted_us']:10.1f} us predicted   {r['what']:.100}"
         console.print(line, highlight=False, soft_wrap=True)
     console.print(f"kept in {found['file']}", highlight=False)
     output.write_json(json_file, found)
@@ -46,30 +51,36 @@ def command(
 def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: float) -> dict[str, Any]:
     import cortex
     from cortex.codegen.target import Target
-    from cortex.compiler import Plan, stages
-    from cortex.cost.choose import TILES, candidates
+    from cortex.compiler import Plan, Wishes, stages
+    from cortex.cost.candidates import neighbours
+    from cortex.cost.predict import Predictor
     from cortex.cost.tuned import remember
+    from cortex.errors import ScheduleError
+    from cortex.frontend.trace import Trace
+    from cortex.frontend.weights import Weights
     from cortex.options import Options
-    from cortex.runtime.measure_machine import here
-    from cortex.schedule.default import Choices
+    from cortex.ra.simplify import simplify
+    from cortex.runtime.linearize import linearize
 
-    target = Target.host()
-    default = cortex.compile(function, weights, examples=structures, choices=Choices())
-    request = default.linearize(structures)
-    task = bar.add_task("predicting", total=len(TILES))
-
-    def programs(choices: Choices) -> Any:
-        *_, last = stages(default.traced, Plan(target, choices=choices))
+    trace = Trace(function, Weights(weights))
+    trace.explore()
+    trace.see(structures)
+    traced = trace.model()
+    plan = Plan(Target.host(), None, None, wishes=Wishes(trace, structures))
+    pairs = list(neighbours(*plan.on_recursion(simplify(traced))))
+    predicted: dict[Schedule, float] = {}
+    task = bar.add_task("predicting", total=len(pairs))
+    for recursion, choices in pairs:
+        with suppress(ScheduleError):
+            *_, last = stages(traced, replace(plan, recursion=recursion, choices=choices))
+            predicted[last.schedule] = Predictor(last.func, plan.machine())(linearize(last.model, structures)).us
         bar.advance(task)
-        return last.func, last.schedule
-
-    ranked = candidates(programs, [request], here())
-    chosen = [c for c in ranked if c.schedule != default.schedule][: MEASURED - 1]
-    chosen += [c for c in ranked if c.schedule == default.schedule]
+    automatic, *others = predicted
+    chosen = [automatic, *sorted(others, key=lambda schedule: predicted[schedule])[: MEASURED - 1]]
     bar.update(task, description="compiling", total=len(chosen), completed=0)
     systems = []
-    for candidate in chosen:
-        systems.append(cortex.compile(function, weights, examples=structures, choices=candidate.choices))
+    for schedule in chosen:
+        systems.append(cortex.compile(function, weights, examples=structures, schedule=schedule))
         bar.advance(task)
     rounds, best, begin = 0, [float("inf")] * len(chosen), time.perf_counter()
     bar.update(task, description="measuring", total=max(budget, 1e-9), completed=0)
@@ -83,10 +94,24 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
         bar.update(task, completed=min(budget, time.perf_counter() - begin))
     order = sorted(range(len(chosen)), key=lambda i: best[i])
     measured = [
-        {"choices": chosen[i].choices.describe(), "us": round(best[i], 2), "predicted_us": round(chosen[i].us, 2)}
+        {
+            "us": round(best[i], 2),
+            "predicted_us": round(predicted[chosen[i]], 2),
+            "what": difference(chosen[i], automatic),
+            "schedule": repr(chosen[i]),
+        }
         for i in order
     ]
-    winner = chosen[order[0]]
-    details = {"rounds": rounds, "measured": measured, "schedule": [repr(s) for s in winner.schedule]}
-    file = remember(Options.from_environment().cache, default.traced, target.cpu, winner.choices, details)
-    return {"file": str(file), **details}
+    folder, target = Options.from_environment().cache, plan.target
+    file = remember(folder, traced, target.cpu, chosen[order[0]], {"rounds": rounds, "measured": measured})
+    return {"file": str(file), "rounds": rounds, "measured": measured}
+
+
+def difference(schedule: Schedule, automatic: Schedule) -> str:
+    """In a line, how a schedule differs from the automatic one."""
+    if schedule == automatic:
+        return "the automatic schedule"
+    added = [repr(s) for s in schedule if s not in automatic.steps]
+    left_out = [repr(s) for s in automatic if s not in schedule.steps]
+    parts = [f"{word} {', '.join(steps)}" for word, steps in (("with", added), ("without", left_out)) if steps]
+    return "; ".join(parts) or "other order"

@@ -85,7 +85,7 @@ def _verify(
     from cortex.compiler import Plan, stages
     from cortex.frontend.trace import Trace
     from cortex.poly.bounds import in_bounds
-    from cortex.poly.prove import Prover
+    from cortex.poly.prove import PATIENT, Prover
     from cortex.schedule.default import Choices
 
     trace = Trace(model, weights)
@@ -96,7 +96,7 @@ def _verify(
     for stage in stages(trace.model(), plan):
         if stage.name in wanted:
             start = time.perf_counter()
-            prover = prover if prover and prover.knows(stage.func) else Prover(stage.func)
+            prover = prover if prover and prover.knows(stage.func) else Prover(stage.func, milliseconds=PATIENT)
             before = prover.asked
             # A lowered program has no business in the padding of rows; a scheduled one may compute there.
             findings = in_bounds(stage.func, padding=stage.name != "lowered", prover=prover)

@@ -1,69 +1,187 @@
-"""The automatic scheduler: a small space of schedules, ranked by predicted time.
+"""The automatic scheduler: which steps on the recursion pay on this machine, for given or typical requests.
 
-Nests do not disturb each other much, so their tiles are chosen one nest at a time: every way of tiling is predicted
-once for the whole program, and each nest takes the way that was best for its own phase. Whether to fuse and whether
-to take input products out of the recursion is decided by the total. Nothing is run.
+One change at a time is tried, by an estimate of the lowered program (`estimate`), and kept where it brings the times
+of the requests below `GAIN`. Nothing is run. What was considered, and why it was taken or left, is kept for `explain`.
+The tiles of the loops are chosen later, one nest at a time (`tiles`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import exp, log
 
+from cortex.cost.estimate import Estimate, Estimator
 from cortex.cost.machine import Machine
-from cortex.cost.predict import Predictor
-from cortex.ilir.ir import Func
+from cortex.errors import ScheduleError
+from cortex.ir.step import Step, apply
 from cortex.lower.linear_form import LinearForm
-from cortex.schedule.default import Choices, TileChoice
-from cortex.schedule.schedule import Schedule
-from cortex.schedule.tile import Tile
+from cortex.lower.lower import lower
+from cortex.ra import ir as ra
+from cortex.recursion.batch import Batch
+from cortex.recursion.dedup import Dedup
+from cortex.recursion.hoist import Hoist
+from cortex.recursion.inputs_inside import InputsInside
+from cortex.recursion.refactor import Refactor
+from cortex.recursion.specialize_leaves import SpecializeLeaves
+from cortex.recursion.tabulate import Candidate, Tabulate, candidate
+from cortex.recursion.unroll import UnrollRecursion
 
-TILES = tuple(
-    TileChoice(wide, tallest, unroll)
-    for wide, tallest in ((4, 9), (4, 4), (4, 2), (2, 12), (2, 6), (1, 14))
-    for unroll in (None, 1, 4)
-)
+Recursion = tuple[Step[ra.Model], ...]
+Requests = Callable[[ra.Model], Sequence[LinearForm]]
+"""The requests to be fast for, in the linear form of a model."""
 
-Programs = Callable[[Choices], tuple[Func, Schedule]]
+ALWAYS: Recursion = (SpecializeLeaves(), Hoist())
+"""Steps that never cost anything."""
+
+GAIN = 0.98
+"""A change must bring the time below this share: estimates are not better than that."""
+
+TABLE_BYTES = 64 << 20
+FILLING_US = 1e6
+"""Tables take at most so much memory together, and so long to be filled when weights are loaded."""
+
+HASH_US = 0.03
+"""Looking for an equal subtree, per node."""
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A schedule and the microseconds predicted for the example requests together."""
+class Considered:
+    """A change that was considered: predicted time over that without it (None: not tried), and the outcome.
 
-    choices: Choices
-    us: float
-    schedule: Schedule
+    `step` is the change where it was possible.
+    """
 
+    what: str
+    ratio: float | None
+    taken: bool
+    why: str
+    step: Step[ra.Model] | None = None
 
-def candidates(programs: Programs, requests: Sequence[LinearForm], machine: Machine) -> list[Candidate]:
-    """All schedules considered, best first; `programs` gives the program and the steps for given choices."""
-    found: dict[Schedule, Candidate] = {}
-    by_nest: dict[str, dict[TileChoice, float]] = {}
-
-    def consider(choices: Choices) -> Candidate:
-        f, schedule = programs(choices)
-        if schedule not in found:
-            predict = Predictor(f, machine)
-            predictions = [predict(form) for form in requests]
-            found[schedule] = Candidate(choices, sum(p.us for p in predictions), schedule)
-            if choices.fuse and choices.inputs_first and not choices.nests:
-                for nest, loops in _nests(schedule).items():
-                    spent = sum(t.us for p in predictions for t in p.phases if t.phase.loop.startswith(loops))
-                    by_nest.setdefault(nest, {})[choices.tile] = spent
-        return found[schedule]
-
-    for tile in TILES:
-        consider(Choices(tile=tile))
-    best = {nest: min(times, key=lambda tile: times[tile]) for nest, times in by_nest.items()}
-    mixed = Choices(nests=tuple(sorted(best.items(), key=lambda item: item[0])))
-    for choices in (mixed, replace(mixed, inputs_first=False), Choices(inputs_first=False), Choices(fuse=False)):
-        consider(choices)
-    # What is predicted equal is better left as it is by default.
-    return sorted(found.values(), key=lambda c: (round(c.us, 2), c.choices != Choices()))
+    def text(self) -> str:
+        """One line."""
+        outcome = "taken" if self.taken else "left"
+        times = "" if self.ratio is None else f" ({self.ratio:.2f}x the time)"
+        return f"{self.what}: {outcome}{times}, {self.why}"
 
 
-def _nests(schedule: Schedule) -> dict[str, tuple[str, ...]]:
-    """The tiled nests of a schedule, and how the names of the loops that replace them begin."""
-    tiles = [s for s in schedule if isinstance(s, Tile)]
-    return {t.nest: (t.nest, *(f"{loop}_" for loop in (t.columns, t.rows) if loop)) for t in tiles}
+def recursion_steps(
+    m: ra.Model,
+    machine: Machine,
+    requests: Requests,
+    *,
+    threads: int = 1,
+    has_examples: bool = False,
+    table_bytes: int = TABLE_BYTES,
+) -> tuple[Recursion, tuple[Considered, ...]]:
+    """The best steps for a simplified model. Without examples, what depends on their shapes is left as it is."""
+    search = _Search(m, machine, requests, threads)
+    search.tabulate(table_bytes)
+    if search.has_inputs():
+        loss = "one product over all nodes reads their weights once"
+        search.consider(InputsInside(), "their weights are read with the others anyway", loss)
+    if has_examples:
+        for policy in ("depth", "agenda"):
+            search.consider(Batch(policy), "its groups fill tiles better", "its groups fill tiles no better")
+    if threads > 1:
+        search.consider(Refactor(), "fewer barriers", "it saves no barrier that is worth the operators it repeats")
+        if has_examples:
+            search.consider(UnrollRecursion(), "fewer barriers", "larger kinds do not pay for the barriers they save")
+    else:
+        why = "they save barriers, and one thread meets none"
+        search.considered.append(Considered("Refactor, UnrollRecursion", None, False, why))
+    if has_examples:
+        search.consider(Dedup(), "the examples repeat themselves", "the examples hardly repeat themselves")
+    return search.recursion, tuple(search.considered)
+
+
+class _Search:
+    """The best that was found so far, and how."""
+
+    def __init__(self, m: ra.Model, machine: Machine, requests: Requests, threads: int) -> None:
+        self.m, self.machine, self.requests, self.threads = m, machine, requests, threads
+        self.recursion = ALWAYS
+        self.considered: list[Considered] = []
+        self.best = self.estimate(ALWAYS)
+
+    def estimate(self, recursion: Recursion) -> _Times:
+        m = apply(self.m, recursion)
+        estimator = Estimator(lower(m, self.machine.lanes), self.machine)
+        forms = self.requests(m)
+        estimates = tuple(estimator(form, self.threads) for form in forms)
+        hashing = [HASH_US * len(form.arrays["order"]) if m.dedup else 0.0 for form in forms]
+        return _Times(estimator, m, estimates, tuple(e.us + h for e, h in zip(estimates, hashing, strict=True)))
+
+    def consider(self, step: Step[ra.Model], gain: str, loss: str) -> None:
+        """Take `step` if it pays."""
+        try:
+            times = self.estimate((*self.recursion, step))
+        except ScheduleError:
+            return
+        ratio = times.over(self.best)
+        taken = ratio < GAIN
+        self.considered.append(Considered(repr(step), ratio, taken, gain if taken else loss, step))
+        if taken:
+            self.best, self.recursion = times, (*self.recursion, step)
+
+    def has_inputs(self) -> bool:
+        """Are there products to be left in the recursion: of a kind that has a part in it?"""
+        inside = {p.phase.kind for p in self.best.estimator.parts if p.phase.in_groups}
+        return any(p.phase.kind in inside for p in self.best.estimator.parts if not p.phase.in_groups)
+
+    def tabulate(self, most_bytes: int) -> None:
+        """Take tables for the kinds that gain most per byte, as far as memory goes."""
+        chosen: list[Candidate] = []
+        for c in sorted(self._tables(), key=lambda c: -self._spent(c.kind) / c.bytes):
+            size, filling = sum(x.bytes for x in chosen) + c.bytes, self._filling(c)
+            name = repr(Tabulate(c.kind.name))
+            if size > most_bytes:
+                why = f"its table would take {_size(size)} and {_size(most_bytes)} are allowed"
+                self.considered.append(Considered(name, None, False, why))
+            elif filling > FILLING_US:
+                why = f"its table would take {filling / 1e6:.1f} s to fill when the weights are loaded"
+                self.considered.append(Considered(name, None, False, why))
+            else:
+                chosen.append(c)
+        for c in chosen:
+            gain = f"a look-up in {_size(c.bytes)}"
+            self.consider(Tabulate(c.kind.name), gain, f"{gain} is not faster than computing it")
+
+    def _tables(self) -> Iterator[Candidate]:
+        for kind in self.best.model.kinds:
+            found = candidate(self.best.model, kind)
+            if isinstance(found, Candidate) and self._spent(kind):
+                yield found
+
+    def _spent(self, kind: ra.Kind) -> float:
+        """Microseconds spent on a kind."""
+        number = self.best.model.kinds.index(kind)
+        parts = [p.phase.kind == number for p in self.best.estimator.parts]
+        return sum(us for e in self.best.estimates for us, mine in zip(e.nests, parts, strict=True) if mine)
+
+    def _filling(self, c: Candidate) -> float:
+        """Microseconds to compute the whole table, if a row takes what a node of the requests does."""
+        number = self.best.model.kinds.index(c.kind)
+        nodes = sum(
+            int(f.arrays["group_len"][f.arrays["group_kind"] == number].sum()) for f in self.requests(self.best.model)
+        )
+        return self._spent(c.kind) / max(1, nodes) * c.limit
+
+
+def _size(n: int) -> str:
+    return f"{n / 1e6:.1f} MB" if n >= 1e6 else f"{n / 1e3:.0f} kB"
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The estimated times of the requests for one way of writing the model."""
+
+    estimator: Estimator
+    model: ra.Model
+    estimates: tuple[Estimate, ...]
+    us: tuple[float, ...]
+
+    def over(self, other: _Times) -> float:
+        """The geometric mean of the ratios, so that small requests count as much as large ones."""
+        ratios = [log(max(a, 1e-9) / max(b, 1e-9)) for a, b in zip(self.us, other.us, strict=True)]
+        return exp(sum(ratios) / len(ratios)) if ratios else 1.0

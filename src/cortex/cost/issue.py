@@ -50,9 +50,9 @@ def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
         by_site.setdefault(a.site.number, []).append(a)
     found = []
     for site in sites.sites:
-        slots = sum(_slots(s) for s in site.body)
+        busy = sum(slots(s) for s in site.body)
         mine = by_site.get(site.number, [])
-        if not site.phase or not (slots or mine):
+        if not site.phase or not (busy or mine):
             continue
         chain = sites.chain(site)
         loads = sum(_share(a, chain) for a in mine if not a.writes and _by_lane(a, chain))
@@ -60,11 +60,12 @@ def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
         stores = sum(_share(a, chain) for a in mine if a.writes)
         links, live = _links(site, chain, sites)
         spilled = max(0.0, live + loads / links + 1 - registers) * links if links else 0.0
-        found.append(Issue(site, slots / _lanes(chain), loads, broadcasts, stores, links, spilled))
+        found.append(Issue(site, busy / _lanes(chain), loads, broadcasts, stores, links, spilled))
     return found
 
 
-def _slots(s: object) -> float:
+def slots(s: object) -> float:
+    """The arithmetic of a statement, without the lists inside it, in multiply-adds."""
     match s:
         case Store(_, _, value) | Let(_, value):
             return _arithmetic(value) if dtype_of(value) == "f32" else 0.0

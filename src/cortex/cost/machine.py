@@ -1,7 +1,7 @@
 """A machine as the cost model sees it: rates of one core, and how reading slows down as the data grows.
 
 Rates are measured by kernels that the compiler itself generates (`runtime/measure_machine.py`), once per machine; the
-figures loop, branch and call are not measured but judged.
+figures with a default below (loop, branch, call) are not measured but judged.
 
 There is one curve instead of cache levels with sizes and rates: `reads` says at which rate data is read
 again when so many bytes have been touched since it was read last. Caches show in it as they are, with whatever
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +28,7 @@ class Machine:
     `fma`: one vector multiply-add among many independent ones; `chain`: one that waits for the one before; `load`: one
     vector load from the nearest cache; `broadcast`: of one element into all lanes. `reads`: (bytes touched between two
     reads of the same data, GB/s). `loop`: entering and leaving a loop that is not unrolled; `branch`: choosing the arm
-    of a switch; `barrier`: two threads waiting for each other; `call`: from Python to the first statement and back.
+    of a switch; `barrier`: all threads waiting for each other; `call`: from Python to the first statement and back.
     """
 
     cpu: str
@@ -40,9 +41,9 @@ class Machine:
     reads: tuple[tuple[int, float], ...]
     l1: int
     l2: int
+    barrier: float = 200.0
     loop: float = 2.0
     branch: float = 4.0
-    barrier: float = 200.0
     call: float = 1500.0
 
     @property
@@ -68,7 +69,9 @@ class Machine:
     def save(self, file: Path) -> None:
         """Write as JSON."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        partial = file.with_suffix(f".{os.getpid()}")  # nobody reads half a file
+        partial.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        partial.replace(file)
 
     @staticmethod
     def read(file: Path) -> Machine:

@@ -10,12 +10,12 @@ import ast
 import dis
 from types import FrameType
 
-from cortex.frontend.spans import fail, user_frame, user_span
+from cortex.frontend.spans import fail, running_call, user_frame
 
 
 def refuse_absence_test(name: str) -> None:
     """Refuse `hasattr(node, NAME)`, `getattr(node, NAME, 0)` and `try: node.NAME` with `except AttributeError`."""
-    call = _call()
+    call = running_call()
     remedy = f"An absent attribute counts as None here; write `node.{name} is None`."
     if call is not None and _is(call, "hasattr"):
         raise fail(f"hasattr() of a node: whether '{name}' is absent or None makes no difference. {remedy}")
@@ -28,21 +28,8 @@ def refuse_absence_test(name: str) -> None:
 
 def has_default() -> bool:
     """Is the attribute being read by `getattr(node, NAME, None)`?"""
-    call = _call()
+    call = running_call()
     return call is not None and _is(call, "getattr") and len(call.args) == 3
-
-
-def _call() -> ast.Call | None:
-    """The call that is being evaluated, where it is one that reads attributes by name."""
-    frame = user_frame()
-    if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
-        return None
-    span = user_span()
-    try:
-        expression = None if span is None else ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
-    except SyntaxError:
-        return None
-    return expression if isinstance(expression, ast.Call) else None
 
 
 def _is(call: ast.Call, name: str) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from cortex.errors import ModelError
 from cortex.frontend.decision import DecisionTree
 from cortex.frontend.facts import Exploring, Facts
 from cortex.frontend.guess_states import guess_states
+from cortex.frontend.kind_names import kind_name
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample, NeedsStates
+from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.ra.ir import Equals, Fact, IsLeaf, IsNone
 
@@ -45,7 +48,7 @@ class Exploration:
             todo = self._alternatives()
             if not todo and self._with("waiting"):
                 if self.knowledge.states is None:
-                    self._guess()
+                    self._find_states()
                 if self.knowledge.states is not None:
                     todo = self._with("waiting")
 
@@ -54,6 +57,11 @@ class Exploration:
         """Is there a kind of nodes that are no leaves which could not be traced without a structure?"""
         unknown = (*self._with("open"), *self._with("waiting"))
         return any(isinstance(fact.test, IsLeaf) and not fact.answer for guard in unknown for fact in guard)
+
+    @property
+    def is_complete(self) -> bool:
+        """Has every kind been traced that any node can have?"""
+        return not self._with("open") and not self._with("waiting")
 
     def is_refuted(self, guard: Guard) -> bool:
         """Did every attempt to trace nodes that answer like this fail?"""
@@ -85,7 +93,7 @@ class Exploration:
         except Impossible:
             pass
         except ModelError as error:
-            if not any(isinstance(fact.test, IsNone) and fact.answer for fact in facts.guard()):
+            if not _supposes_none(facts.guard()):
                 raise
             self.dropped = self.dropped or error
         except Exception as error:
@@ -95,21 +103,49 @@ class Exploration:
     def _facts(self, prefix: Guard) -> Facts:
         return Facts(Exploring({fact.test: fact.answer for fact in prefix}, self.knowledge))
 
-    def _guess(self) -> None:
-        """No kind can be traced first: suppose the states, unless an example will tell them."""
+    def _find_states(self) -> None:
+        """No kind can be traced first: look for a base case, else suppose the states, unless an example will tell."""
         if self.open_questions:
             return
-        for prefix in self._with("waiting"):
+        self._look_for_base_case()
+        if self.knowledge.states is None:
+            waiting = self._with("waiting")
+            sure = [guard for guard in waiting if not _supposes_none(guard)] or waiting
             try:
-                self.knowledge.states = guess_states(
-                    self.knowledge,
-                    lambda prefix=prefix: trace_form(self.knowledge, self._facts(prefix)),  # type: ignore[misc]
-                )
+                self.knowledge.states = guess_states(self.knowledge, [partial(self._form, guard) for guard in sure])
             except NeedsExample as question:
                 self.open_questions.setdefault(str(question))
             except Impossible:
-                continue
-            return
+                return
+
+    def _form(self, guard: Guard) -> StateForm:
+        """What the kind returns that answers as `guard` says."""
+        return trace_form(self.knowledge, self._facts(guard))
+
+    def _look_for_base_case(self) -> None:
+        """Take the states from a trace that does not call the model, supposing as few attributes None as possible.
+
+        That these attributes are children is often not known yet: the traces stopped at a call before they got there.
+        """
+        k = self.knowledge
+        todo = self._with("waiting")
+        tried: set[Guard] = set()
+        while todo and k.states is None and len(tried) < MAX_ATTEMPTS:
+            guard = todo.pop(0)
+            for i, fact in enumerate(guard):
+                known = isinstance(fact.test, IsNone) and (fact.test.name in k.fields or fact.test.name in k.tags)
+                other = (*guard[:i], Fact(fact.test, True))
+                if not isinstance(fact.test, IsNone) or fact.answer is True or known or other in tried:
+                    continue
+                tried.add(other)
+                facts = self._facts(other)
+                try:
+                    k.states, k.first_kind = trace_form(k, facts), kind_name(facts.guard())
+                    return
+                except NeedsStates:
+                    todo.append(facts.guard())
+                except (Exception, NeedsExample, Impossible):
+                    continue  # the model does not handle this attribute being None
 
     def _alternatives(self) -> list[Guard]:
         """Guards that differ from a reached one in the last answer, and that nobody has tried."""
@@ -138,3 +174,8 @@ class Exploration:
                 return fact.answer is False and (unused or any(name in used for used in (k.slots, k.lists, k.fields)))
             case _:
                 return False
+
+
+def _supposes_none(guard: Guard) -> bool:
+    """Is some attribute supposed to be None? Then a failure tells that the model cannot have such nodes, no more."""
+    return any(isinstance(fact.test, IsNone) and fact.answer for fact in guard)

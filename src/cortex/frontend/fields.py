@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.errors import ModelError, StructureError
+from cortex.frontend.unseen import ABSENT, Relation, attribute_of
 
 Source = str | tuple[str, ...] | Callable[[Any], Any]
 """An attribute of the node's object, several child attributes (those that are not None), or a function of it."""
@@ -36,6 +37,15 @@ def field(shape: int | Iterable[int] = (), source: str | Callable[[Any], Any] | 
     return Declared(sizes, source)
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Reading `node.NAME` raised an error."""
+
+    error: Exception
+    node: Any
+    name: str
+
+
 class Accessors:
     """Reads attributes of the user's objects the way the model names them."""
 
@@ -45,6 +55,8 @@ class Accessors:
         children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
+        self.failure: Failure | None = None
+        """The last read that failed, so that who knows the structure can say where."""
         self._sources: dict[str, Source] = {}
         for name, given in (fields or {}).items():
             if isinstance(given, Declared):
@@ -67,6 +79,11 @@ class Accessors:
                 )
             self._sources["children"] = children
 
+    @property
+    def given_fields(self) -> list[str]:
+        """The names in `fields`."""
+        return [name for name in self._sources if name != "children"]
+
     def source(self, name: str) -> Source:
         """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""
         return self._sources.get(name, name)
@@ -77,14 +94,37 @@ class Accessors:
 
     def read(self, node: Any, name: str, default: Any) -> Any:
         """The value of `node.NAME`, or `default` where the object has no such attribute."""
+        try:
+            return self._read(node, name, default)
+        except Exception as error:
+            self.failure = Failure(error, node, name)
+            raise
+
+    def _read(self, node: Any, name: str, default: Any) -> Any:
         match self.source(name):
             case str(attribute):
-                return getattr(node, attribute, default)
+                value = attribute_of(node, attribute)
+                if value is ABSENT and attribute != name and _is_array_view(node):
+                    value = attribute_of(node, name)  # arrays may have the model's names
+                return default if value is ABSENT else value
+            case tuple(attributes) if _is_array_view(node) and attribute_of(node, attributes[0]) is ABSENT:
+                return getattr(node, name, default)
             case tuple(attributes):
-                present = (getattr(node, a, None) for a in attributes)
-                return [child for child in present if child is not None]
+                present = (attribute_of(node, a) for a in attributes)
+                return [child for child in present if child is not None and child is not ABSENT]
             case function:
                 return function(node)
+
+    def relations(self, names: Iterable[str]) -> list[Relation]:
+        """The attributes that hold these relations of the model; none for those that are functions."""
+        found: list[Relation] = []
+        for name in names:
+            match self.source(name):
+                case str(attribute):
+                    found.append((name, attribute, False))
+                case tuple(attributes):
+                    found += [(name, attribute, True) for attribute in attributes]
+        return found
 
     def items(self, node: Any, name: str) -> list[Any]:
         """The children in the list relation `name`; none where it is None or absent."""
@@ -104,3 +144,8 @@ class Accessors:
                 f"{type(value).__name__}, which {problem}; it must be None or a list, tuple or other sequence of nodes"
             )
         return [child for child in value if child is not None]
+
+
+def _is_array_view(node: Any) -> bool:
+    """Is this a node of a forest of arrays?"""
+    return getattr(type(node), "_cortex_is_array_view", False)

@@ -1,16 +1,17 @@
 """Finding the states of a model in which every kind calls the model, so that no kind can be traced first.
 
-A form and a shape are supposed, the kind is traced with them, and the result has to be what was supposed. Sizes
+A form and a shape are supposed, the kinds are traced with them, and each result has to be what was supposed. Sizes
 come from the weights and fields. Exactly one form has to work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from cortex.errors import ModelError
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.signals import Impossible, NeedsExample, Signal
 from cortex.frontend.state_form import Form, Guess, StateForm
 from cortex.ra.ir import TensorType
 
@@ -26,19 +27,25 @@ FORMS: tuple[tuple[Form, int], ...] = (
 )
 
 
-def guess_states(k: Knowledge, trace: Callable[[], StateForm]) -> StateForm:
-    """The states of the model, found with `trace`, which traces one kind and returns the form of its result.
+Trace = Callable[[], StateForm]
+
+Problem = tuple[ModelError, str]
+"""What went wrong under a supposition, and the supposition."""
+
+
+def guess_states(k: Knowledge, traces: Sequence[Trace]) -> StateForm:
+    """The states of the model, found with `traces`, each of which traces a kind and returns the form of its result.
 
     Vectors of one size are supposed first, then less usual shapes, then states of different shapes: where vectors
     fit, so would matrices whose columns are computed independently.
     """
-    problems: list[ModelError] = []
+    problems: list[Problem] = []
     names: dict[str, None] = {}
     vectors, squares = _shapes(k)
     for shapes in (vectors, [()], squares):
         found: dict[StateForm, None] = {}
         for guess in [Guess(form, shape, count) for form, count in FORMS for shape in shapes]:
-            found |= _settled(k, guess, trace, problems)
+            found |= _settled(k, guess, traces, problems)
             names |= dict.fromkeys(guess.types if guess.form == "named" else ())
         if found:
             return _only(k, list(found))
@@ -48,27 +55,40 @@ def guess_states(k: Knowledge, trace: Callable[[], StateForm]) -> StateForm:
         if found and _rank(guess) != rank:
             break
         rank = _rank(guess)
-        found |= _settled(k, guess, trace, problems)
+        found |= _settled(k, guess, traces, problems)
     if found:
         return _only(k, list(found))
-    if problems:
-        raise max(problems, key=lambda error: error.span.line if error.span else 0)
-    raise ModelError(
-        f"the states of model '{k.name}' cannot be found: every kind of node calls the model. Give nodes without "
-        "children a branch of their own: if node.is_leaf: return ...",
-        k.definition,
-    )
+    raise _none(k, problems)
 
 
-def _settled(
-    k: Knowledge, guess: Guess, trace: Callable[[], StateForm], problems: list[ModelError]
-) -> dict[StateForm, None]:
+def _none(k: Knowledge, problems: list[Problem]) -> ModelError:
+    """Nothing fits. The problem is told that came last in the model, and what was supposed, if that matters."""
+    unknown = f"the states of model '{k.name}' cannot be found: every kind of node calls the model"
+    remedy = "Give nodes without children a branch of their own: if node.is_leaf: return ..."
+    if not problems:
+        return ModelError(f"{unknown}. {remedy}", k.definition)
+    last = max(_line(error) for error, _ in problems)
+    problems = [(error, supposed) for error, supposed in problems if _line(error) == last]
+    error, supposed = problems[0]
+    if len(problems) > 1 and len({(error.message, error.span) for error, _ in problems}) == 1:
+        return error
+    message = f"{unknown}, and no shape fits. {remedy} If a call returned {supposed}: {error.message}"
+    return ModelError(message, error.span)
+
+
+def _line(error: ModelError) -> int:
+    return error.span.line if error.span else 0
+
+
+def _settled(k: Knowledge, guess: Guess, traces: Sequence[Trace], problems: list[Problem]) -> dict[StateForm, None]:
     """The form that a supposition leads to, if any. A wrong one can fail in any way, also in the user's code."""
     try:
-        form = _settle(k, guess, trace)
+        form = _settle(k, guess, traces)
         return {} if form is None else {form: None}
     except ModelError as error:
-        problems.append(error)
+        assert k.guess is not None
+        if k.guess.form != "named" or k.guess.types:  # else no state was read by name, so that they have none
+            problems.append((error, k.guess.text()))
     except Exception:
         pass
     finally:
@@ -87,20 +107,35 @@ def _only(k: Knowledge, forms: list[StateForm]) -> StateForm:
     )
 
 
-def _settle(k: Knowledge, guess: Guess, trace: Callable[[], StateForm]) -> StateForm | None:
+def _settle(k: Knowledge, guess: Guess, traces: Sequence[Trace]) -> StateForm | None:
     """The form that a supposition leads to, or None where it never becomes its own result."""
     for _ in range(ROUNDS):
         k.guess = guess
-        form = trace()
-        if form.form != guess.form or (form.form == "tuple" and len(form.names) != guess.count):
+        forms = _forms(traces)
+        if any(f.form != guess.form or (f.form == "tuple" and len(f.names) != guess.count) for f in forms):
             return None
-        types = dict(zip(form.names, form.types, strict=True))
-        if all(types.get(name) == kind for name, kind in guess.types.items()):
-            return form
-        if not guess.types.keys() <= types.keys():
+        results = [dict(zip(form.names, form.types, strict=True)) for form in forms]
+        if any(not guess.types.keys() <= types.keys() for types in results):
             return None
-        guess = Guess(guess.form, guess.shape, guess.count, types)
+        changed = [types for types in results if any(types[name] != kind for name, kind in guess.types.items())]
+        if not changed:
+            return forms[0]
+        guess = Guess(guess.form, guess.shape, guess.count, changed[0])
     return None
+
+
+def _forms(traces: Sequence[Trace]) -> list[StateForm]:
+    """What the kinds return under the present supposition; those that only a real node can tell of are left out."""
+    forms: list[StateForm] = []
+    last: Signal | None = None
+    for trace in traces:
+        try:
+            forms.append(trace())
+        except (Impossible, NeedsExample) as signal:
+            last = signal
+    if not forms and last is not None:
+        raise last
+    return forms
 
 
 def _shapes(k: Knowledge) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:

@@ -33,6 +33,8 @@ class Knowledge:
         self.slots: dict[str, None] = {}
         self.lists: dict[str, None] = {}
         self.tags: dict[str, None] = {}
+        self.read: dict[str, None] = {}
+        """Every attribute of a node that some trace has read."""
         self.fields: dict[str, TensorType] = {}
         self.states: StateForm | None = None
         self.first_kind = ""

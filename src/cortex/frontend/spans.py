@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import dis
 import functools
 import linecache
 import os
@@ -44,6 +46,19 @@ def user_span() -> Span | None:
     """The user's expression that is being evaluated."""
     frame = user_frame()
     return None if frame is None else span_at(frame.f_code, frame.f_lasti)
+
+
+def running_call() -> ast.Call | None:
+    """The user's call that is being evaluated, if it is one and stands on one line."""
+    frame = user_frame()
+    if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
+        return None
+    span = user_span()
+    try:
+        expression = None if span is None else ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    return expression if isinstance(expression, ast.Call) else None
 
 
 def fail(message: str) -> ModelError:

@@ -79,6 +79,7 @@ class StandIn:
 def read_attribute(owner: StandIn, name: str) -> Any:
     """`owner.NAME`: a real bool for `is_leaf`, a real None where the attribute is None, else an Attribute."""
     refuse_absence_test(name)
+    builder().knowledge.read.setdefault(name)
     facts = builder().facts
     path = owner._cortex_path()
     in_list = any(isinstance(hop, Each) for hop in path)

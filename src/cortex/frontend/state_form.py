@@ -42,3 +42,8 @@ class Guess:
     def type_of(self, name: str) -> TensorType:
         """The supposed type of a state; remembered, so that the names that are used are known."""
         return self.types.setdefault(name, TensorType(self.shape))
+
+    def text(self) -> str:
+        """As `StateForm.text`, with the states that have been used so far."""
+        types = self.types or {str(i): TensorType(self.shape) for i in range(self.count)}
+        return StateForm(self.form, tuple(types), tuple(types.values())).text()

@@ -9,6 +9,7 @@ import numpy as np
 
 from cortex.frontend import contraction, indexing, movement, pointwise, reduction
 from cortex.frontend.builder import Value, builder
+from cortex.frontend.foreign import as_operator, foreign, math_function
 from cortex.frontend.spans import fail
 from cortex.ra.ir import DType, Param
 
@@ -20,7 +21,24 @@ class Operand:
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # makes `ndarray @ tensor` call __rmatmul__ below
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+        """`ndarray @ tensor` is the operator of tensors; np.tanh(tensor) is refused."""
+        found = as_operator(ufunc.__name__, inputs, _is_operand) if method == "__call__" else NotImplemented
+        if found is NotImplemented:
+            raise foreign("np", ufunc.__name__)
+        return found
+
+    def __array_function__(self, function: Any, *_: Any) -> NoReturn:
+        raise foreign("np", function.__name__)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, _: Any, args: Any = (), __: Any = None) -> Any:
+        """As `__array_ufunc__`, for PyTorch."""
+        found = as_operator(function.__name__.strip("_"), args, _is_operand)
+        if found is NotImplemented:
+            raise foreign("torch", function.__name__)
+        return found
 
     def _cortex_value(self) -> Value:
         raise NotImplementedError
@@ -188,6 +206,9 @@ class Tensor(Operand):
         raise self._computed("become a Python int", "Keep it a tensor; choose between values with cortex.where")
 
     def __float__(self) -> NoReturn:
+        function = math_function()
+        if function is not None:
+            raise foreign("math", function)
         raise self._computed("become a Python float", "Keep it a tensor; numbers and tensors can be mixed freely")
 
     def __index__(self) -> NoReturn:
@@ -204,6 +225,10 @@ class Tensor(Operand):
             f"a computed value cannot {wish}: a model is compiled before any value is known, so control flow may "
             f"depend only on the structure (node.is_leaf, node.left is None, node.op == ...). {remedy}."
         )
+
+
+def _is_operand(x: Any) -> bool:
+    return isinstance(x, Operand)
 
 
 def value_of(x: Any) -> Value:

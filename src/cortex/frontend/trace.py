@@ -7,24 +7,31 @@ structure; `see` traces the kinds of real nodes that are new. Both may be called
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree
-from cortex.frontend.explore import Exploration
+from cortex.frontend.explore import Exploration, Guard
 from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.fields import Accessors, Declared
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.node_class import refuse_type_of_node
+from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.spans import span_of_error
+from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import trace_form, trace_kind
+from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
@@ -80,9 +87,40 @@ class Trace:
         k, exploration = self._knowledge, self._exploration
         return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
 
-    def see(self, roots: Iterable[Any]) -> bool:
-        """Trace the kinds of all nodes of the structures with these roots; True if any of them was new."""
+    def check_fields(self) -> None:
+        """Refuse names in `fields` that the model never reads.
+
+        While only a structure can tell of some kinds, they may read it yet: a name that looks like one that the model
+        does read gets a warning.
+        """
+        k = self._knowledge
+        assert self._exploration is not None
+        for name in self.accessors.given_fields:
+            if name in k.read:
+                continue
+            close = get_close_matches(name, [read for read in k.read if not self.accessors.renamed(read)], n=1)
+            hint = f"Did you mean '{close[0]}'?" if close else f"It reads {', '.join(k.read) or 'nothing'}."
+            asked = f"fields={{{name!r}: ...}}: model '{self._model.name}'"
+            if self._exploration.is_complete:
+                raise ModelError(f"{asked} never reads node.{name}. {hint}", k.definition)
+            if close:
+                warnings.warn(f"{asked} has not read node.{name} so far. {hint}", stacklevel=3)
+
+    def see(self, roots: Iterable[Any], names: Sequence[str] | None = None) -> bool:
+        """Trace the kinds of all nodes of the structures with these roots; True if any of them was new.
+
+        `names` is what errors call the roots.
+        """
         roots = list(roots)
+        called = ["root"] if len(roots) == 1 else [f"structures[{i}]" for i in range(len(roots))]
+        try:
+            return self._see(roots)
+        except Exception as error:
+            if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
+                self._refuse_unseen(roots)
+            raise self._with_place(error, roots, called if names is None else names) from None
+
+    def _see(self, roots: list[Any]) -> bool:
         self.explore()
         before = len(self._tree.order)
         forgot = False
@@ -98,6 +136,28 @@ class Trace:
                 self._forget()
                 forgot = True
         return forgot or len(self._tree.order) != before
+
+    def _refuse_unseen(self, roots: list[Any]) -> None:
+        """Refuse structures whose children have other names than the model's; a better error than what came of it."""
+        k = self._knowledge
+        nodes = list(islice(postorder(roots, k.children), LOOKED_AT))
+        relations = k.accessors.relations([*sorted(k.slots), *sorted(k.lists)])
+        known = [a for _, a, _ in relations if any(attribute_of(node, a) is not ABSENT for node in nodes)]
+        unknown = [relation for relation in relations if relation[1] not in known]
+        refuse_unseen_children(nodes, unknown, known, [*k.fields, *k.tags])
+
+    def _with_place(self, error: Exception, roots: list[Any], names: Sequence[str]) -> Exception:
+        """The error, which says at which node if reading an attribute of the user's objects raised it."""
+        failure, self.accessors.failure = self.accessors.failure, None
+        if failure is None or failure.error is not error:
+            return error
+        place = place_of(failure.node, roots, names, self._knowledge)
+        if isinstance(error, StructureError):
+            error = StructureError(f"at {place}, {error}")
+            error.says_where = True
+        else:
+            error.add_note(f"while reading `{failure.name}` of {place} (a {type(failure.node).__name__})")
+        return error
 
     def model(self) -> Model:
         """The model with the kinds traced so far."""
@@ -131,22 +191,23 @@ class Trace:
                 self._look_below(root)
             if relations != (len(k.slots), len(k.lists)):
                 return False
-        waiting: list[tuple[Any, str]] = []
+        waiting: dict[tuple[str, bool, Guard], Any] = {}
         for node in postorder(roots, k.children):
             seen = Seen(node, k)
             if self._tree.find(seen.answer) is not None:
                 continue
+            facts = Facts(seen)
             try:
-                kind = trace_kind(k, Facts(seen))
+                kind = trace_kind(k, facts)
                 self._tree.insert(kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
-                waiting.append((node, ""))
+                waiting.setdefault(("", bool(k.children(node)), facts.guard()), node)
             except NeedsExample as question:
-                waiting.append((node, str(question)))
+                waiting.setdefault((str(question), bool(k.children(node)), facts.guard()), node)
             except MissingAttribute as error:
                 if relations == (len(k.slots), len(k.lists)):
-                    raise _missing(error) from None
+                    raise self._missing(error) from None
             except CortexError:
                 if relations == (len(k.slots), len(k.lists)):
                     raise
@@ -173,33 +234,38 @@ class Trace:
             span_of_error(error) or self._knowledge.definition,
         )
 
-    def _resolve(self, waiting: list[tuple[Any, str]]) -> None:
-        """No kind can be traced first: suppose the states."""
+    def _resolve(self, waiting: dict[tuple[str, bool, Guard], Any]) -> None:
+        """No kind can be traced first: suppose the states. One node that asks nothing stands for all like it."""
         k = self._knowledge
-        asked = ""
-        for node, question in waiting:
-            try:
-                if not question:
-                    k.states = guess_states(k, lambda node=node: trace_form(k, Facts(Seen(node, k))))  # type: ignore[misc]
-                    return
-            except NeedsExample as signal:
-                question = str(signal)
-            except MissingAttribute as error:
-                raise _missing(error) from None
-            asked = asked or question
+        nodes = [node for (question, *_), node in waiting.items() if not question]
+        asked = next((question for question, *_ in waiting if question), "")
+        try:
+            if nodes:
+                k.states = guess_states(k, [partial(self._supposed, node) for node in nodes])
+                return
+        except NeedsExample as signal:
+            asked = asked or str(signal)
+        except MissingAttribute as error:
+            raise self._missing(error) from None
         raise ModelError(
             f"model '{self._model.name}' cannot be traced for these structures: it needs to know {asked}. "
             "Declare the field, as in fields={'x': cortex.field((300,))}, or pass a structure that shows it.",
             self._knowledge.definition,
         )
 
+    def _supposed(self, node: Any) -> StateForm:
+        """What the kind of a node returns while states are supposed."""
+        return trace_form(self._knowledge, Facts(Seen(node, self._knowledge)))
 
-def _missing(error: MissingAttribute) -> StructureError:
-    """The structure lacks an attribute that the model reads."""
-    kind = type(error.owner).__name__
-    span = span_of_error(error)
-    place = "" if span is None else f"\n\n{excerpt(span)}"
-    return StructureError(
-        f"the model reads '{error.attribute}' of a {kind} that has no such attribute. Set it (to None where there is "
-        f"none), or say with fields= which attribute or which function of the node it is.{place}"
-    )
+    def _missing(self, error: MissingAttribute) -> StructureError:
+        """The structure lacks an attribute that the model reads."""
+        source = self.accessors.source(error.attribute)
+        if isinstance(source, str) and source != error.attribute:
+            return StructureError(no_such_attribute(error.owner, error.attribute, source))
+        span = span_of_error(error)
+        place = "" if span is None else f"\n\n{excerpt(span)}"
+        return StructureError(
+            f"the model reads '{error.attribute}' of a {type(error.owner).__name__} that has no such attribute. Set it "
+            "(to None where there is none), or say with fields= which attribute or which function of the node it "
+            f"is.{place}"
+        )

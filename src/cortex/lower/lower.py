@@ -26,10 +26,11 @@ from cortex.lower.stages import before_recursion, heads_of_sums, joined_products
 from cortex.ra import ir as ra
 
 
-def lower(m: ra.Model, lanes: int, inputs_first: bool = True) -> Func:
+def lower(m: ra.Model, lanes: int) -> Func:
     """The program that computes every state of every node of a request. Rows are padded to `lanes` elements.
 
-    With `inputs_first`, products that need no child's state are taken out of the recursion (see `before_recursion`).
+    Where `Model.inputs_first` says so, products that need no child's state are taken out of the recursion (see
+    `before_recursion`).
     """
     buffers = [Buffer(p.name, "f32", _extents(p.type), Scope.PARAM, lanes) for p in m.params]
     buffers += [
@@ -46,7 +47,7 @@ def lower(m: ra.Model, lanes: int, inputs_first: bool = True) -> Func:
     for number, kind in enumerate(m.kinds):
         if kind.is_within:
             continue
-        early, late, temporaries = _lower_kind(m, number, kind, lanes, inputs_first)
+        early, late, temporaries = _lower_kind(m, number, kind, lanes)
         buffers += temporaries
         first += early
         if late:
@@ -62,11 +63,11 @@ def lower(m: ra.Model, lanes: int, inputs_first: bool = True) -> Func:
 
 
 def _lower_kind(
-    m: ra.Model, number: int, kind: ra.Kind, lanes: int, inputs_first: bool
+    m: ra.Model, number: int, kind: ra.Kind, lanes: int
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], list[Buffer]]:
     """The nests of a kind before the recursion and inside it, and its temporaries."""
     early = before_recursion(kind)
-    if not inputs_first and len(early) < len(kind.lets):
+    if not m.inputs_first and len(early) < len(kind.lets):
         early = frozenset()
     joins = joined_products(kind, early)  # the same for a kind that shares groups, so that results are
     if not kind.own_group:

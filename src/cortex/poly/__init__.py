@@ -1,4 +1,4 @@
-"""What legality may rely on: proofs by Z3 (`prove`) and exact sets by isl (`domains`, `dependences`, `counting`).
+"""What legality may rely on: quick rules on the form of a program, exact sets by isl, and proofs by Z3.
 
-The schedule asks; this folder answers. An answer that could not be proven is never "yes".
+The schedule asks `legal`; this folder answers. An answer that could not be proven is never "yes".
 """

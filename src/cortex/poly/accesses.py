@@ -1,56 +1,77 @@
-"""Access relations: for each statement, which elements its runs read and write, as isl maps.
-
-    y[i] += A[i, j] * x[j]         reads  { S0[i, j] -> A[i, j] }, { S0[i, j] -> x[j] }, { S0[i, j] -> y[i] }
-                                   writes { S0[i, j] -> y[i] }
-
-An index that is not affine in the loops (`h[child(n), j]`) may be any element within its declared range: the map
-then over-approximates, and is not `exact`.
-"""
+"""The accesses of a text: every read and write of a buffer, with the loops and conditions of that text around it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import islpy as isl
-
-from cortex.ilir.ir import Accumulate, Store
+from cortex.ilir.ir import Accumulate, For, If, Let, Stmt, Store, Switch
+from cortex.ilir.show import show_expr
 from cortex.ir.node import walk
-from cortex.ir.scalar import Expr, Load
-from cortex.poly.domains import Sayer, Statement, Vocabulary
+from cortex.ir.scalar import Binary, Expr, Int, Load, Unary
+from cortex.ir.simplify import substitute
+
+Exprs = tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Access:
-    """The elements of `buffer` that the runs of a statement read or write at one place of its text."""
+    """One read or write in the text of a program. An accumulation is a write.
 
-    statement: Statement
+    Names that the text binds by `Let` are replaced by their values, so that only variables of loops and what is
+    known outside the text is left in `index`, in the bounds of `loops` and in `conditions`, all of which hold.
+    """
+
     buffer: str
-    index: tuple[Expr, ...]
+    index: Exprs
     writes: bool
-    relation: isl.Map
-    exact: bool
+    loops: tuple[For, ...]
+    conditions: Exprs = ()
+
+    def __str__(self) -> str:
+        return f"{'write' if self.writes else 'read'} of {self.buffer}[{', '.join(map(show_expr, self.index))}]"
 
 
-def accesses(speak: Vocabulary, s: Statement) -> Iterator[Access]:
-    """The accesses of a statement; an accumulation reads and writes its element."""
-    for e in s.point.evaluates:
-        for n in walk(e):
+def accesses(
+    stmts: tuple[Stmt, ...],
+    loops: tuple[For, ...] = (),
+    conditions: Exprs = (),
+    lets: Mapping[str, Expr] | None = None,
+) -> Iterator[Access]:
+    """All accesses of a statement list that stands inside `loops` and under `conditions`."""
+    known = dict(lets or {})
+
+    def reads(*es: Expr) -> Iterator[Access]:
+        for n in (n for e in es for n in walk(e)):
             if isinstance(n, Load):
-                yield _access(speak, s, n.buffer, n.index, writes=False)
-    match s.point.stmt:
-        case Accumulate(buffer, index):
-            yield _access(speak, s, buffer, index, writes=False)
-            yield _access(speak, s, buffer, index, writes=True)
-        case Store(buffer, index):
-            yield _access(speak, s, buffer, index, writes=True)
-        case _:
-            pass
+                yield Access(n.buffer, _resolved(n.index, known), False, loops, conditions)
+
+    def under(*more: Expr) -> Exprs:
+        return (*conditions, *_resolved(more, known))
+
+    for s in stmts:
+        match s:
+            case For(lo=lo, hi=hi, body=body):
+                yield from reads(lo, hi)
+                resolved = For(s.var, substitute(lo, known), substitute(hi, known), body, s.kind) if known else s
+                yield from accesses(body, (*loops, resolved), conditions, known)
+            case If(cond=cond, then=then, orelse=orelse):
+                yield from reads(cond)
+                yield from accesses(then, loops, under(cond), known)
+                yield from accesses(orelse, loops, under(Unary("not", cond)), known)
+            case Switch(value=value, cases=cases):
+                yield from reads(value)
+                for case in cases:
+                    yield from accesses(case.body, loops, under(Binary("eq", value, Int(case.value))), known)
+            case Let(var=var, value=value):
+                yield from reads(value)
+                known[var.name] = substitute(value, known)
+            case Store(buffer, index, value) | Accumulate(buffer, index, _, value):
+                yield from reads(*index, value)
+                yield Access(buffer, _resolved(index, known), True, loops, conditions)
+            case _:
+                pass
 
 
-def _access(speak: Vocabulary, s: Statement, buffer: str, index: tuple[Expr, ...], *, writes: bool) -> Access:
-    say = Sayer(speak, s.loops, s.point.lets)
-    equal = [f"x{i} = {say.integer(e)}" for i, e in enumerate(index)]
-    target = f"A[{', '.join(f'x{i}' for i in range(len(index)))}]"
-    relation = isl.Map(say.text(s.name, target, equal)).intersect_domain(s.domain)
-    return Access(s, buffer, index, writes, relation, s.exact and not say.unknowns)
+def _resolved(es: Exprs, lets: Mapping[str, Expr]) -> Exprs:
+    return tuple(substitute(e, lets) for e in es) if lets else es

@@ -15,7 +15,7 @@ from cortex.ilir.show import show_expr
 from cortex.ir.scalar import Int
 from cortex.poly.facts import conjunction
 from cortex.poly.points import le, lt
-from cortex.poly.prove import Outcome, Prover
+from cortex.poly.prove import PATIENT, Outcome, Prover
 from cortex.poly.sites import Site, sites
 
 
@@ -45,7 +45,7 @@ class Finding:
 
 def in_bounds(f: Func, *, padding: bool = True, prover: Prover | None = None) -> list[Finding]:
     """One finding for every access in the text of `f`. Rows include their padding unless `padding` is False."""
-    asked = prover or Prover(f)
+    asked = prover or Prover(f, milliseconds=PATIENT)
     return [_check(asked, site) for site in sites(f, padding)]
 
 

@@ -1,202 +1,160 @@
-"""Dependences between the runs of statements, and what they say about loops.
+"""Dependences between two accesses, by isl and, where index functions are involved, by the prover.
 
-    for i in 0..n: A[i] = B[i]; for i in 1..n: C[i] = A[i - 1]
+    for i in 1..n: for j in 0..m: a[i, j] = a[i - 1, j + 1]
 
-    flow    { S0[i] -> S1[i + 1] }      the write whose value a read sees: the last one before it
-    anti    a read, and a later write of the element
-    output  two writes of one element, one right after the other
+    write a[i, j], read a[i - 1, j + 1]     { S[i, j] -> T[i', j'] : i' = i + 1 and j' = j - 1 and ... }
 
-With affine indices the relations are exact. Where an index function is involved isl knows only its range; then the
-relation holds more pairs than there are, `exact` is False, and queries about loops ask the prover to rule the pair
-out from the declared facts: a child lies outside its parent's group, `kind_node` takes no value twice.
+The relation holds the pairs of runs that touch one element. With affine indices and bounds it is exact. Of an index
+function isl knows only the range; the relation then holds more pairs than there are, and the prover is asked to rule
+them out from the declared facts: a child lies outside its parent's group, `kind_node` takes no value twice.
+
+What is not shown to be apart within the budgets of isl and of the prover is taken to meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import islpy as isl
 
-from cortex.errors import InternalError
-from cortex.ilir.ir import For, Func
-from cortex.ir.node import walk
-from cortex.ir.scalar import Binary, Expr, Unary, Var
-from cortex.ir.simplify import substitute
-from cortex.poly.accesses import Access, accesses
-from cortex.poly.domains import Statement, Vocabulary, statements
+from cortex.ilir.ir import Func
+from cortex.ir.scalar import Binary, BinaryFn, Expr, Var
+from cortex.ir.simplify import FALSE, substitute
+from cortex.poly.accesses import Access
+from cortex.poly.conflict import Conflict, Distance
+from cortex.poly.domains import Sayer, Vocabulary
 from cortex.poly.facts import conjunction
-from cortex.poly.points import lt
+from cortex.poly.order import Case, Order
+from cortex.poly.points import le, lt, point_of
 from cortex.poly.prove import Prover
 
-Kind = Literal["flow", "anti", "output"]
-
+OPERATIONS = 200_000  # isl's own units of work for one pair; at most about 100 ms, usually 1, on every machine alike
 OTHER = " in the other run"  # what variables of the second of two runs are called; no name of a program has spaces
+
+_COMPARISONS: dict[str, BinaryFn] = {"<": "lt", "=": "eq", ">": "gt"}
 
 
 @dataclass(frozen=True, eq=False)
-class Dependence:
-    """Pairs of runs, `source` before `sink`, that touch one element of `buffer`, a write among them."""
+class Meeting:
+    """Pairs of runs that touch one element; `exact` if only affine forms of loops and sizes decide whether they do."""
 
-    kind: Kind
-    source: Statement
-    sink: Statement
-    buffer: str
     relation: isl.Map
     exact: bool
 
 
-def dependences(f: Func, under: str | None = None) -> list[Dependence]:
-    """All dependences of `f`; with `under`, those within one run of the loops around the loop `under`."""
-    return [d for _, d in _dependences(f, under)]
+class Dependences:
+    """Answers for accesses in a text that stands where the loop `at` of a function stands.
 
-
-def carried(f: Func, loop: str, prover: Prover | None = None) -> list[Dependence]:
-    """The dependences from one iteration of a loop to a later one of the same run of the loop.
-
-    Empty: the iterations may run in any order, or at once.
+    What is around that loop is the same for both runs: its variables, and the index functions of them, are fixed.
     """
-    asked = prover or Prover(f)
-    found = []
-    for pairs, d in _dependences(f, loop):
-        relation = d.relation.intersect(_map(d, f"s{loop_dim(d, loop)} < t{loop_dim(d, loop)}"))
-        if not relation.is_empty() and not _ruled_out(asked, pairs, d, _earlier(loop)):
-            found.append(Dependence(d.kind, d.source, d.sink, d.buffer, relation, d.exact))
-    return found
+
+    def __init__(self, f: Func, at: str) -> None:
+        self.f = f
+        self.around = point_of(f, at)
+        self.speak = Vocabulary(f)
+        self.prover: Prover | None = None
+
+    def conflict(self, x: Access, y: Access, order: Order) -> Conflict | None:
+        """How `x` and `y` may touch one element in two runs that lie to each other as `order` says; None: never."""
+        if not order:
+            return None
+        exact, distance = False, Distance()
+        try:
+            with _limited():
+                found = self.meeting(x, y, order)
+                if found.relation.is_empty():
+                    return None
+                exact, distance = found.exact, _distance(found.relation, x, y)
+        except isl.Error:  # out of budget
+            pass
+        return None if not exact and self._ruled_out(x, y, order) else Conflict(x, y, distance)
+
+    def meeting(self, x: Access, y: Access, order: Order) -> Meeting:
+        """The pairs of runs of `x` and `y` that touch one element and lie to each other as `order` says."""
+        first, first_exact = self._relation("S", x)
+        second, second_exact = self._relation("T", y)
+        relation = first.apply_range(second.reverse()).intersect(_union([self._case(x, y, case) for case in order]))
+        return Meeting(relation, first_exact and second_exact)
+
+    def _relation(self, name: str, a: Access) -> tuple[isl.Map, bool]:
+        """The elements that the runs of an access touch, and whether it is known exactly which those are."""
+        say = Sayer(self.speak, a.loops, self.around.lets)
+        formulas = [f"x{i} = {say.integer(e)}" for i, e in enumerate(a.index)]
+        for loop in a.loops:
+            var = say.integer(Var(loop.var))
+            formulas += [f"{say.integer(loop.lo)} <= {var}", f"{var} < {say.integer(loop.hi)}"]
+        for loop in self.around.loops:
+            formulas.append(say.condition(le(loop.lo, Var(loop.var))))
+            formulas.append(say.condition(lt(Var(loop.var), loop.hi)))
+        formulas += [say.condition(c) for c in (*self.around.conditions, *a.conditions)]
+        sizes = {self.speak.parameters[Var(size)] for size in self.f.sizes}
+        formulas += [f"{p} >= 0" for p in sorted(say.used & sizes)]
+        target = f"A[{', '.join(f'x{i}' for i in range(len(a.index)))}]"
+        return isl.Map(say.text(name, target, formulas)), not say.unknowns and say.used <= sizes
+
+    def _case(self, x: Access, y: Access, case: Case) -> isl.Map:
+        """All pairs of runs that lie to each other as `case` says."""
+        depths = [{loop.var: depth for depth, loop in enumerate(a.loops)} for a in (x, y)]
+        formulas = [f"s{depths[0][loop]} {sign} t{depths[1][loop]}" for loop, sign in case]
+        ins = ", ".join(f"s{i}" for i in range(len(x.loops)))
+        outs = ", ".join(f"t{i}" for i in range(len(y.loops)))
+        return isl.Map(f"{{ S[{ins}] -> T[{outs}] : {' and '.join(formulas) or 'true'} }}")
+
+    def _ruled_out(self, x: Access, y: Access, order: Order) -> bool:
+        """Do the declared facts keep the accesses apart, in every case of `order`?"""
+        self.prover = self.prover or Prover(self.f)
+        other: dict[str, Expr] = {loop.var: Var(loop.var + OTHER) for loop in y.loops}
+        given = (*self.around.given, *_given(x), *(substitute(e, other) for e in _given(y)))
+        runs: Expr = FALSE
+        for case in order:
+            signs = conjunction(Binary(_COMPARISONS[s], Var(loop), Var(loop + OTHER)) for loop, s in case)
+            runs = signs if runs == FALSE else Binary("or", runs, signs)
+        return self.prover.disjoint(x.index, tuple(substitute(e, other) for e in y.index), (*given, runs))
 
 
-def reversed_by(f: Func, order: Sequence[str], prover: Prover | None = None) -> list[Dependence]:
-    """The dependences that nesting some loops in another order would turn around; empty means the order is legal.
-
-    `order` names the loops of a nest, each around the next in the program, in the order they are to have.
-    """
-    asked = prover or Prover(f)
-    outermost = _outermost(f, order)
-    found = []
-    for pairs, d in _dependences(f, outermost):
-        if not {*order} <= {loop.var for loop in d.source.loops} & {loop.var for loop in d.sink.loops}:
-            found.append(d)  # not a nest: one end is not inside all of the loops, so the new order is not even defined
-            continue
-        dims = [loop_dim(d, loop) for loop in order]
-        later = [" and ".join([*(f"s{x} = t{x}" for x in dims[:i]), f"s{dim} > t{dim}"]) for i, dim in enumerate(dims)]
-        relation = d.relation.intersect(_map(d, " or ".join(f"({x})" for x in later)))
-        if not relation.is_empty() and not _ruled_out(asked, pairs, d, _different(order)):
-            found.append(Dependence(d.kind, d.source, d.sink, d.buffer, relation, d.exact))
-    return found
+def _given(a: Access) -> tuple[Expr, ...]:
+    """What holds in every run of an access."""
+    bounds = (e for loop in a.loops for e in (le(loop.lo, Var(loop.var)), lt(Var(loop.var), loop.hi)))
+    return (*bounds, *a.conditions)
 
 
-def loop_dim(d: Dependence, loop: str) -> int:
-    """Which dimension of both ends of a dependence a loop around both is."""
-    return [each.var for each in d.source.loops].index(loop)
-
-
-def _outermost(f: Func, order: Sequence[str]) -> str:
-    """The loop of `order` that is around the others."""
-    loops = [s.var for s in walk(f) if isinstance(s, For) and s.var in order]
-    if sorted(loops) != sorted(order):
-        raise InternalError(f"{f.name!r} does not have the loops {', '.join(order)}")
-    return loops[0]
-
-
-def _dependences(f: Func, under: str | None) -> Iterator[tuple[list[tuple[Access, Access]], Dependence]]:
-    """Dependences with the pairs of accesses that may cause them."""
-    speak = Vocabulary(f)
-    found = statements(speak, under)
-    by_buffer: dict[str, list[Access]] = {}
-    for s in found:
-        for a in accesses(speak, s):
-            by_buffer.setdefault(a.buffer, []).append(a)
-    times = _times(found)
-    ends = {s.name: s for s in found}
-    for buffer, touching in by_buffer.items():
-        writes = [a for a in touching if a.writes]
-        reads = [a for a in touching if not a.writes]
-        ways: tuple[tuple[Kind, list[Access], list[Access]], ...] = (
-            ("flow", writes, reads), ("anti", reads, writes), ("output", writes, writes),
-        )  # fmt: skip
-        for kind, sources, sinks in ways:
-            if not sources or not sinks:
-                continue
-            for relation in _flow(kind, sources, sinks, times):
-                source = ends[relation.get_tuple_name(isl.dim_type.in_)]
-                sink = ends[relation.get_tuple_name(isl.dim_type.out)]
-                pairs = [(a, b) for a in sources for b in sinks if a.statement is source and b.statement is sink]
-                exact = all(a.exact and b.exact for a, b in pairs)
-                yield pairs, Dependence(kind, source, sink, buffer, relation, exact)
-
-
-def _flow(kind: Kind, sources: list[Access], sinks: list[Access], times: isl.UnionMap) -> list[isl.Map]:
-    """For every run of a sink the sources before it: the last one where that is certain.
-
-    An exact write hides the writes before it. A read hides nothing, and neither does a write that is not certain.
-    """
-    info = isl.UnionAccessInfo.from_sink(_union(sinks)).set_schedule_map(times)
-    certain = [a for a in sources if a.exact and kind != "anti"]
-    possible = [a for a in sources if not a.exact or kind == "anti"]
-    if certain:
-        info = info.set_must_source(_union(certain))
-    if possible:
-        info = info.set_may_source(_union(possible))
-    flow = info.compute_flow().get_may_dependence()
-    maps = flow.get_map_list()
-    return [maps.get_at(i) for i in range(maps.n_map())]
-
-
-def _union(parts: list[Access]) -> isl.UnionMap:
-    whole = isl.UnionMap.from_map(parts[0].relation)
-    for a in parts[1:]:
-        whole = whole.union(isl.UnionMap.from_map(a.relation))
+def _union(maps: list[isl.Map]) -> isl.Map:
+    whole = maps[0]
+    for m in maps[1:]:
+        whole = whole.union(m)
     return whole
 
 
-def _times(found: list[Statement]) -> isl.UnionMap:
-    """When each run happens: places in the text and loop variables in turn, outermost first.
-
-    Places between two loops are one number each: the order of the statements' texts.
-    """
-    depth = max((len(s.loops) for s in found), default=0)
-    whole = isl.UnionMap("{}")
-    for s in found:
-        dims = [f"i{d}" for d in range(len(s.loops))]
-        places = [str(_place(found, s, d)) for d in range(len(s.loops) + 1)]
-        when = [x for pair in zip(places, [*dims, ""], strict=True) for x in pair if x]
-        when += ["0"] * (2 * depth + 1 - len(when))
-        whole = whole.union(isl.UnionMap(f"{{ {s.name}[{', '.join(dims)}] -> [{', '.join(when)}] }}"))
-    return whole
+def _distance(relation: isl.Map, x: Access, y: Access) -> Distance:
+    """For every loop around both accesses, how many iterations later the second run is."""
+    shared = 0
+    while shared < min(len(x.loops), len(y.loops)) and x.loops[shared].var == y.loops[shared].var:
+        shared += 1
+    for side, depth in ((isl.dim_type.in_, len(x.loops)), (isl.dim_type.out, len(y.loops))):
+        relation = relation.project_out(side, shared, depth - shared).set_tuple_name(side, "R")
+    deltas = relation.deltas()
+    return tuple((loop.var, _span(deltas, depth)) for depth, loop in enumerate(x.loops[:shared]))
 
 
-def _place(found: list[Statement], s: Statement, depth: int) -> int:
-    """The number of the first statement that shares with `s` its first `depth` loops and what holds it there."""
-    if depth == len(s.loops):
-        return found.index(s)
-    mine = [loop.var for loop in s.loops[: depth + 1]]
-    return next(i for i, other in enumerate(found) if [loop.var for loop in other.loops[: depth + 1]] == mine)
+def _span(deltas: isl.Set, depth: int) -> str:
+    low, high = deltas.dim_min_val(depth), deltas.dim_max_val(depth)
+    if low.eq(high):
+        return f"{low.get_num_si():+d}" if not low.is_zero() else "0"
+    if low.is_pos():
+        return f"{low.get_num_si():+d} or more"
+    return f"{high.get_num_si():+d} or less" if high.is_neg() else "any"
 
 
-def _map(d: Dependence, formula: str) -> isl.Map:
-    ins = ", ".join(f"s{i}" for i in range(len(d.source.loops)))
-    outs = ", ".join(f"t{i}" for i in range(len(d.sink.loops)))
-    return isl.Map(f"{{ {d.source.name}[{ins}] -> {d.sink.name}[{outs}] : {formula} }}")
-
-
-def _earlier(loop: str) -> Expr:
-    """The first of two runs is in an earlier iteration of `loop`."""
-    return lt(Var(loop), Var(loop + OTHER))
-
-
-def _different(loops: Sequence[str]) -> Expr:
-    """Two runs are in different iterations of some of `loops`."""
-    return Unary("not", conjunction(Binary("eq", Var(loop), Var(loop + OTHER)) for loop in loops))
-
-
-def _ruled_out(prover: Prover, pairs: list[tuple[Access, Access]], d: Dependence, runs: Expr) -> bool:
-    """Do the declared facts keep all pairs of accesses apart, in two runs that are as `runs` says?"""
-    return not d.exact and all(_apart(prover, a, b, runs) for a, b in pairs)
-
-
-def _apart(prover: Prover, a: Access, b: Access, runs: Expr) -> bool:
-    inside = [*(loop.var for loop in b.statement.loops), *(let.var.name for let in b.statement.point.lets)]
-    other: dict[str, Expr] = {name: Var(name + OTHER) for name in inside}
-    given = (*a.statement.point.given, *(substitute(e, other) for e in b.statement.point.given), runs)
-    return prover.disjoint(a.index, tuple(substitute(e, other) for e in b.index), given)
+@contextmanager
+def _limited() -> Iterator[None]:
+    """Give isl a budget; it raises when that is used up."""
+    context = isl.DEFAULT_CONTEXT
+    context.reset_operations()
+    context.set_max_operations(OPERATIONS)
+    try:
+        yield
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()

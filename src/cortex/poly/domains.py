@@ -1,6 +1,6 @@
-"""Iteration domains: for each statement, the set of its runs, as an isl set.
+"""Iteration domains: for each point of the text, the set of its runs, as an isl set.
 
-    for i in 0..n: for j in 0..i: A[i, j] = ...       [n] -> { S0[i, j] : 0 <= i < n and 0 <= j < i }
+    for i in 0..n: for j in 0..i: A[i, j] = ...       [n] -> { S[i, j] : 0 <= i < n and 0 <= j < i }
 
 The sizes of the function are parameters. So is the value of an index function that no loop here changes
 (`group_start(g)` while one group is looked at): equal terms are equal parameters. A term that a loop does change,
@@ -14,54 +14,18 @@ from dataclasses import dataclass, field
 
 import islpy as isl
 
-from cortex.errors import InternalError
-from cortex.ilir.ir import Accumulate, For, Func, IndexFunction, Let, Store
+from cortex.ilir.ir import For, Func, IndexFunction, Let
 from cortex.ir.node import walk
 from cortex.ir.scalar import COMPARISONS, Binary, Cast, Expr, Index, Int, Load, Unary, Var, dtype_of
 from cortex.ir.simplify import free_vars, simplify, substitute
-from cortex.poly.points import Point, points
+from cortex.poly.points import Point
 
 _SIGNS = {"add": "+", "sub": "-", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "!="}
 _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """One store, accumulation, let or header of the text, and its runs: one for each value of `loops`."""
-
-    name: str
-    point: Point
-    loops: tuple[For, ...]
-    domain: isl.Set
-    exact: bool
-
-
-def statements(speak: Vocabulary, under: str | None = None) -> list[Statement]:
-    """The statements of a function that touch memory.
-
-    With `under`, those inside that loop, for one run of the loops around it.
-    """
-    if under is not None and not any(isinstance(n, For) and n.var == under for n in walk(speak.f)):
-        raise InternalError(f"{speak.f.name!r} has no loop {under!r}")
-    found: list[Statement] = []
-    for point in points(speak.f):
-        names = [loop.var for loop in point.loops]
-        if under is not None and under not in names:
-            continue
-        touches = isinstance(point.stmt, Store | Accumulate) or any(
-            isinstance(n, Load) for e in point.evaluates for n in walk(e)
-        )
-        if not touches:
-            continue
-        loops = point.loops[names.index(under) if under is not None else 0 :]
-        name = f"S{len(found)}"
-        domain, exact = runs(speak, name, point, loops)
-        found.append(Statement(name, point, loops, domain, exact))
-    return found
-
-
 def runs(speak: Vocabulary, name: str, point: Point, loops: tuple[For, ...]) -> tuple[isl.Set, bool]:
-    """The set of runs of a point, and whether it is exact."""
+    """The set of runs of a point, for all values of `loops`, and whether it is exact."""
     say = Sayer(speak, loops, point.lets)
     formulas = []
     for loop in loops:

@@ -20,17 +20,12 @@ from cortex.ir.scalar import Binary, Expr, Int, Unary, Var, dtype_of
 
 @dataclass(frozen=True)
 class Point:
-    """A statement, the loops around it, the conditions and the integer lets it stands under.
-
-    `position` has the place of the statement in its list, preceded by those of the statements around it; a
-    statement of a branch that is not taken when another is stands after it.
-    """
+    """A statement, the loops around it, the conditions and the integer lets it stands under."""
 
     stmt: Stmt
     loops: tuple[For, ...]
     conditions: tuple[Expr, ...]
     lets: tuple[Let, ...]
-    position: tuple[int, ...]
 
     @property
     def given(self) -> tuple[Expr, ...]:
@@ -59,12 +54,17 @@ class Point:
                 assert_never(s)
 
 
-OUTSIDE = Point(Barrier(), (), (), (), ())  # where nothing is known
+OUTSIDE = Point(Barrier(), (), (), ())  # where nothing is known
 
 
 def points(f: Func) -> Iterator[Point]:
     """All points of a function, in the order of its text."""
     return points_of(f.body)
+
+
+def point_of(f: Func, loop: str) -> Point:
+    """Where a loop stands; where nothing is known, if the function does not have it."""
+    return next((p for p in points(f) if isinstance(p.stmt, For) and p.stmt.var == loop), OUTSIDE)
 
 
 def branches(s: If | Switch) -> Iterator[tuple[tuple[Stmt, ...], Expr]]:
@@ -82,16 +82,15 @@ def branches(s: If | Switch) -> Iterator[tuple[tuple[Stmt, ...], Expr]]:
 def points_of(body: tuple[Stmt, ...], around: Point = OUTSIDE) -> Iterator[Point]:
     """The points of a statement list that stands at a point."""
     lets = around.lets
-    for number, s in enumerate(body):
-        here = replace(around, stmt=s, lets=lets, position=(*around.position, number))
+    for s in body:
+        here = replace(around, stmt=s, lets=lets)
         yield here
         match s:
             case For(body=inner):
                 yield from points_of(inner, replace(here, loops=(*here.loops, s)))
             case If() | Switch():
-                for turn, (arm, condition) in enumerate(branches(s)):
-                    inside = replace(here, conditions=(*here.conditions, condition), position=(*here.position, turn))
-                    yield from points_of(arm, inside)
+                for arm, condition in branches(s):
+                    yield from points_of(arm, replace(here, conditions=(*here.conditions, condition)))
             case Let(_, value):
                 if dtype_of(value) == "i64":
                     lets = (*lets, s)

@@ -5,8 +5,8 @@
     Prover(f).disjoint(...)        do two accesses never meet?
 
 A question is decided by refutation: facts, hypotheses and the negated goal have no model. Every question has a
-budget of 100 ms; what is not decided within it is "unknown", and only "proven" is ever taken for yes. A
-question that has a model comes back with it: values of the variables under which the goal fails.
+budget of 100 ms; what is not decided within it is "unknown", and only "proven" is ever taken for yes. `ask` comes
+back with a model if there is one: values of the variables under which the goal fails.
 
 Questions are renamed to a canonical form and answered once: programs ask the same few hundred times.
 """
@@ -17,6 +17,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from time import perf_counter
 from typing import Any, Literal, assert_never
 
 import z3
@@ -28,10 +29,11 @@ from cortex.ir.scalar import Binary, Cast, Expr, Float, Fma, Index, Int, Load, S
 from cortex.ir.simplify import substitute
 from cortex.poly.facts import Facts, Key, conjunction
 
-# About 100 ms of an idle core, in Z3's own units of work, so that an answer does not depend on the machine's load.
+# In Z3's own units of work, so that an answer does not depend on the machine: about 30 ms of an idle core.
 BUDGET = 200_000
+MILLISECONDS = 100  # on the clock: for work that Z3 does not count, and for machines that are busy
+PATIENT = 2_000  # milliseconds for questions that nobody waits for one by one
 SMALL = (3, 10)  # sizes of structures that are easy to draw
-BACKSTOP_MS = 2_000  # for work that Z3 does not count
 
 Outcome = Literal["proven", "refuted", "unknown"]
 
@@ -52,12 +54,12 @@ class Answer:
 class Prover:
     """Answers questions about the integers of one function; only its declarations matter, not its body."""
 
-    def __init__(self, f: Func, budget: int = BUDGET) -> None:
-        self.f, self.budget = f, budget
+    def __init__(self, f: Func, budget: int = BUDGET, milliseconds: int = MILLISECONDS) -> None:
+        self.f, self.budget, self.milliseconds = f, budget, milliseconds
         self.sizes = frozenset(f.sizes)
         self.facts, self.encode = Facts(f), _Encoder()
         self.encoded: dict[Key, list[Any]] = {}
-        self.decided: dict[tuple[tuple[Expr, ...], Expr], _Decision] = {}
+        self.decided: dict[tuple[tuple[Expr, ...], Expr, bool], _Decision] = {}
         self.asked = 0  # questions that Z3 was given
 
     def knows(self, f: Func) -> bool:
@@ -67,22 +69,23 @@ class Prover:
 
     def implied(self, given: Iterable[Expr], goal: Expr) -> bool:
         """Does `goal` follow? False means "not proven"."""
-        return self.ask(tuple(given), goal).proven
+        return self._answer(tuple(given), goal, explain=False).proven
 
     def ask(self, given: tuple[Expr, ...], goal: Expr) -> Answer:
-        """Whether `goal` follows from `given`, by what is connected to the goal or, failing that, by everything."""
-        near = self._connected(given, goal)
-        answer = self._canonical(near, goal)
-        return answer if answer.proven or len(near) == len(given) else self._canonical(given, goal)
+        """Whether `goal` follows from `given`, and where it fails if it does not."""
+        return self._answer(given, goal, explain=True)
 
     def disjoint(self, a: tuple[Expr, ...], b: tuple[Expr, ...], given: Iterable[Expr] = ()) -> bool:
         """Do two indices into one buffer name different elements wherever all of `given` hold?"""
         meet = conjunction(Binary("eq", x, y) for x, y in zip(a, b, strict=True))
         return self.implied(given, Unary("not", meet))
 
-    def divides(self, factor: int, extent: Expr, given: Iterable[Expr] = ()) -> bool:
-        """Is `extent` a multiple of `factor`?"""
-        return self.implied(given, Binary("eq", Binary("mod", extent, Int(factor)), Int(0)))
+    def _answer(self, given: tuple[Expr, ...], goal: Expr, explain: bool) -> Answer:
+        """By what is connected to the goal or, failing that, by everything; within one budget of time."""
+        clock = _Clock(self.milliseconds)
+        near = self._connected(given, goal)
+        answer = self._canonical(near, goal, explain, clock)
+        return answer if answer.proven or len(near) == len(given) else self._canonical(given, goal, explain, clock)
 
     def _connected(self, given: tuple[Expr, ...], goal: Expr) -> tuple[Expr, ...]:
         """The hypotheses that share a variable, directly or through others, with the goal."""
@@ -96,44 +99,70 @@ class Prover:
                     reached |= mine
         return tuple(e for e, used in zip(given, chosen, strict=True) if used)
 
-    def _canonical(self, given: tuple[Expr, ...], goal: Expr) -> Answer:
+    def _canonical(self, given: tuple[Expr, ...], goal: Expr, explain: bool, clock: _Clock) -> Answer:
         """Ask with variables named by the order in which they appear, and remember the answer."""
         order = dict.fromkeys(n for e in (goal, *given) for n in walk(e) if isinstance(n, Var))
         there = {v.name: Var(f"variable {i}", v.dtype) for i, v in enumerate(order) if v.name not in self.sizes}
-        key = (tuple(substitute(e, there) for e in given), substitute(goal, there))
-        if key not in self.decided:
-            self.decided[key] = self._decide(*key)
-        found = self.decided[key]
+        key = (tuple(substitute(e, there) for e in given), substitute(goal, there), explain)
+        found = self.decided.get(key)
+        if found is None:
+            found = self._decide(*key, clock)
+            if not clock.out:  # what the clock cut short may be known another time
+                self.decided[key] = found
         back: dict[str, Expr] = {new.name: Var(old, new.dtype) for old, new in there.items()}
         return Answer(found.outcome, {show_expr(substitute(e, back)): n for e, n in found.values})
 
-    def _decide(self, given: tuple[Expr, ...], goal: Expr) -> _Decision:
+    def _decide(self, given: tuple[Expr, ...], goal: Expr, explain: bool, clock: _Clock) -> _Decision:
         self.asked += 1
         encode, terms = self.encode, self.facts.terms_of((goal, *given))
         if terms not in self.encoded:
             self.encoded[terms] = [encode(e) for e in self.facts.at(terms)]
         solver = z3.Solver(ctx=encode.context)
         solver.set("rlimit", self.budget)
-        solver.set("timeout", BACKSTOP_MS)
         solver.add(*self.encoded[terms], *(encode(e) for e in given), z3.Not(encode(goal)))
-        match str(solver.check()):
+        match clock.check(solver):
             case "unsat":
                 return _Decision("proven", ())
+            case "sat" if explain:
+                model = self._small_model(solver, clock)
+                return _Decision("refuted", encode.values(model, (goal, *given), self.f.sizes))
             case "sat":
-                return _Decision("refuted", encode.values(self._small_model(solver), (goal, *given), self.f.sizes))
+                return _Decision("refuted", ())
             case _:
                 return _Decision("unknown", ())
 
-    def _small_model(self, solver: Any) -> Any:
+    def _small_model(self, solver: Any, clock: _Clock) -> Any:
         """A model, with small sizes if there is one: it is read by people."""
         model = solver.model()
         for limit in SMALL:
             solver.push()
             solver.add(*(self.encode(Var(size)) <= limit for size in self.f.sizes))
-            if str(solver.check()) == "sat":
+            if clock.check(solver) == "sat":
                 return solver.model()
             solver.pop()
         return model
+
+
+class _Clock:
+    """The time that Z3 has left for a question."""
+
+    def __init__(self, milliseconds: float) -> None:
+        self.left = milliseconds
+
+    @property
+    def out(self) -> bool:
+        """Is no time left?"""
+        return self.left < 1
+
+    def check(self, solver: Any) -> str:
+        """Z3's answer: "sat", "unsat", or "unknown" when the time or the budget is over."""
+        if self.out:
+            return "unknown"
+        solver.set("timeout", int(self.left))
+        start = perf_counter()
+        answer = str(solver.check())
+        self.left -= 1000 * (perf_counter() - start)
+        return answer
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, finish
+    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish
     Kind   = name, guard, lets, results, own_group, variant_of, inlined
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
@@ -394,7 +394,8 @@ class Model(Node):
     """A recursive model: what it reads from nodes, which relations lead to children, one body per kind.
 
     `batching` says which nodes run together (see lower/linear_form.py), `dedup` whether equal subtrees of a request
-    are one; neither changes what the states are.
+    are one, `inputs_first` whether products that need no child's state are computed for all nodes before the recursion;
+    none of them changes what the states are.
     `states` are those of the recursion; users see them, or those of `finish` where there is one.
     """
 
@@ -409,6 +410,7 @@ class Model(Node):
     tables: tuple[Table, ...] = ()
     batching: Batching = "height"
     dedup: bool = False
+    inputs_first: bool = True
     finish: Finish | None = None
 
     @property

@@ -39,6 +39,8 @@ def show(m: ir.Model) -> str:
         lines.append(f"  batching {m.batching}")
     if m.dedup:
         lines.append("  dedup")
+    if not m.inputs_first:
+        lines.append("  inputs inside")
     for d in m.derived:
         lines += ["", f"derived {d.name}", *_body(d.lets, (d.result,)), f"  return {d.result}"]
     for t in m.tables:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from cortex import _native
+from cortex.cost.choose import Considered
 from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
@@ -47,6 +48,7 @@ class Compiled:
 
     model: ra.Model
     schedule: Schedule
+    considered: tuple[Considered, ...]  # what the automatic scheduler thought of
     func: Func
     code: ObjectCode
     tables: tuple[Compiled, ...] = ()  # the programs that fill the model's tables, in order
@@ -134,18 +136,23 @@ class Executable:
             timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
-            best_us(lambda: loaded.linearizer.linearize(batch, self._threads)),
+            best_us(lambda: loaded.program.prepare(batch)),
         )
 
     def explain(self, structures: Any = None) -> str:
-        """The predicted time of each phase and why, for a request or, without one, for typical ones."""
+        """The predicted time of each phase and why, for a request or, without one, for typical ones.
+
+        Then the steps that the automatic scheduler considered, and what it made of each.
+        """
         from cortex.runtime.measure_machine import here
 
         forms = None if structures is None else [self.linearize(structures)]
         compiled, threads = self.compiled, self._threads
         kinds = tuple(k.name for k in compiled.model.kinds)
         forms = forms or typical(compiled.model, threads)
-        return explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
+        phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
+        chosen = [f"  {c.text()}" for c in compiled.considered]
+        return "\n".join([phases, *(["", "steps considered:", *chosen] if chosen else [])])
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request, as it is for a call on the default number of threads."""
@@ -180,8 +187,11 @@ class Executable:
             except _native.UnknownKind as unknown:
                 node, where = unknown.node, unknown.where
             try:
-                learned = self._learn([node] if attempt < FEW_ATTEMPTS else _roots(batch), loaded)
+                one = attempt < FEW_ATTEMPTS
+                learned = self._learn([node] if one else _roots(batch), loaded, [where] if one else None)
             except StructureError as error:
+                if error.says_where:
+                    raise
                 raise StructureError(f"at {where} or below it, {error}") from None
             if learned is loaded:
                 break
@@ -191,10 +201,10 @@ class Executable:
             "model's control flow reads must be equal to themselves (NaN is not) and must not change."
         )
 
-    def _learn(self, nodes: list[Any], known: _Loaded | None) -> _Loaded:
+    def _learn(self, nodes: list[Any], known: _Loaded | None, names: list[str] | None = None) -> _Loaded:
         """Trace the kinds of `nodes` and compile again if any is new, unless another thread just did."""
         with self._lock:
-            is_new = self._loaded is known and self._trace.see(nodes)
+            is_new = self._loaded is known and self._trace.see(nodes, names)
             if is_new or self._loaded is None:
                 self._compile()
             assert self._loaded is not None

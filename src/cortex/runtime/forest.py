@@ -154,6 +154,7 @@ class ForestNode:
     """One node of a forest, as an object: what tracing a model looks at."""
 
     __slots__ = ("_family", "_forest", "_index")
+    _cortex_is_array_view = True
 
     def __init__(self, forest: Forest, index: int, family: dict[int, ForestNode]) -> None:
         self._forest = forest

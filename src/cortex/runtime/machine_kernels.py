@@ -8,13 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from cortex import _native
 from cortex.codegen.llvm.build import build
 from cortex.codegen.llvm.load import load
 from cortex.codegen.target import Target
-from cortex.ilir.ir import Accumulate, Barrier, Buffer, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ilir.ir import Accumulate, Buffer, For, Func, LoopKind, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Int, Load, Var
-from cortex.runtime.forest import Forest
 
 Kernel = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float32], int, int], None]
 READ_UNROLL = 8
@@ -55,17 +53,6 @@ def broadcast(target: Target) -> Func:
     x = Buffer("x", "f32", (Var("rows"), Int(READ_UNROLL)), Scope.PARAM)
     rows = For("i", Int(0), Var("rows"), (body,))
     return _with_accumulators("broadcast", READ_UNROLL, target, x, For("r", Int(0), Var("rounds"), (rows,)))
-
-
-def barriers(target: Target, count: int) -> Callable[[], object]:
-    """A call of two threads that wait for each other `count` times."""
-    rounds = For("r", Int(0), Int(count), (Barrier(),))
-    code = load(build(Func("barriers", (), (), (), (rounds,)), target))
-    spec = {"slots": [], "lists": [], "accessors": {}, "num_kinds": 1, "tree": ("kind", 0)}
-    linearizer = _native.Linearizer(spec | {"int_fields": [], "float_fields": []})
-    program = _native.Program(linearizer, {"entry": code.address, "keepalive": code, "sizes": [], "arrays": []})
-    node = Forest.from_children(np.zeros(2, np.int64), [])
-    return lambda: program.run(node, True, 2)
 
 
 def kernel(f: Func, target: Target) -> Kernel:

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
+from cortex import _native
 from cortex.codegen.target import Target
 from cortex.cost.machine import KIB, MIB, Machine
 from cortex.options import Options
 from cortex.runtime import machine_kernels as kernels
 
-SECONDS = 0.1  # per figure
-BUSY_NS = 5000.0  # no barrier of two running threads takes so long
-L1_UNKNOWN, L2_UNKNOWN = 32 * KIB, MIB
+SECONDS = 0.025  # per figure
+L1_UNKNOWN, L2_UNKNOWN, BARRIER_UNKNOWN = 32 * KIB, MIB, 200.0
 
 
 def here(cache: Path | None = None) -> Machine:
-    """This machine: from a file in the folder `cache`, or measured now (about two seconds) and written there."""
+    """This machine: from a file in the folder `cache`, or measured now (about half a second) and written there."""
     target = Target.host()
     l1, l2 = cache_bytes(1, L1_UNKNOWN), cache_bytes(2, L2_UNKNOWN)
     folder = Options.from_environment().cache if cache is None else cache
-    file = folder / f"cores-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
-    if file.is_file():
+    file = folder / f"core-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
+    return _known(file) or _remember(file, measure(target, l1, l2))
+
+
+@lru_cache(maxsize=4)
+def _known(file: Path) -> Machine | None:
+    """What is in a file; None where there is none, or nothing of use."""
+    try:
         return Machine.read(file)
-    found = measure(target, l1, l2)
-    found.save(file)
-    return found
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remember(file: Path, found: Machine) -> Machine:
+    """Keep the figures, if the folder can be written to, for this process in any case."""
+    with suppress(OSError):
+        found.save(file)
+    _known.cache_clear()
+    return _known(file) or found
 
 
 def measure(target: Target, l1: int, l2: int) -> Machine:
@@ -45,8 +61,13 @@ def measure(target: Target, l1: int, l2: int) -> Machine:
         reads=tuple(falling),
         l1=l1,
         l2=l2,
-        barrier=barrier_ns(target),
+        barrier=barrier_ns(),
     )
+
+
+def barrier_ns() -> float:
+    """Nanoseconds that two threads take to wait for each other."""
+    return min(_native.barrier_nanoseconds(2) for _ in range(10)) if (os.cpu_count() or 1) > 1 else BARRIER_UNKNOWN
 
 
 def cache_bytes(level: int, unknown: int) -> int:
@@ -86,13 +107,6 @@ def broadcast_ns(target: Target) -> float:
     run = kernels.kernel(kernels.broadcast(target), target)
     x, out = kernels.aligned(rows * kernels.READ_UNROLL), kernels.aligned(kernels.READ_UNROLL * target.lanes)
     return best(lambda: run(x, out, rounds, rows), SECONDS) / (rounds * rows * kernels.READ_UNROLL)
-
-
-def barrier_ns(target: Target) -> float:
-    """Nanoseconds that two threads take to wait for each other; judged where the machine is busy with other things."""
-    rounds = 64
-    found = best(kernels.barriers(target, rounds), SECONDS) / rounds
-    return found if found < BUSY_NS else Machine.barrier
 
 
 def read_rate(target: Target, size: int) -> float:

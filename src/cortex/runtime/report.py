@@ -40,7 +40,7 @@ class PhaseReport:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """Nodes of one height and kind that ran together, and the microseconds of their phases."""
+    """Nodes that ran together, and the microseconds of their phases, with their share of those ahead of the groups."""
 
     kind: str
     start: int
@@ -90,12 +90,13 @@ def make_report(
 ) -> Report:
     """Put what is known of a request together."""
     threads = len(ran.spent)
-    of_groups, of_phases = ran.spent.sum(axis=2).max(axis=0), ran.spent.sum(axis=1).max(axis=0)
+    spent, of_phases = ran.spent.max(axis=0), ran.spent.sum(axis=1).max(axis=0)
     lengths = form.arrays["group_len"].tolist()
     group_kinds = form.arrays["group_kind"].tolist()
-    predicted = np.sum([p.us_by_group for p in prediction.phases], axis=0)
+    predicted = _by_group(form, [(p.phase.kind, p.us_by_group) for p in prediction.phases])
+    measured = _by_group(form, [(p.phase.kind, spent[:, p.phase.number]) for p in prediction.phases])
     groups = tuple(
-        GroupReport(kinds[k], int(start), n, float(predicted[g]), float(of_groups[g]))
+        GroupReport(kinds[k], int(start), n, float(predicted[g]), float(measured[g]))
         for g, (start, n, k) in enumerate(zip(form.arrays["group_start"].tolist(), lengths, group_kinds, strict=True))
     )
     phases = tuple(
@@ -137,6 +138,16 @@ def make_report(
         tuple(sorted(spans, key=lambda s: (s[0], s[3]))),
         schedule,
     )
+
+
+def _by_group(form: LinearForm, phases: Sequence[tuple[int | None, Any]]) -> Any:
+    """The times of phases by group. Those of a kind ahead of the groups are shared out among its nodes."""
+    total = np.sum([times[:-1] for _, times in phases], axis=0)
+    for kind, times in phases:
+        nodes = np.where(form.arrays["group_kind"] == kind, form.arrays["group_len"], 0)
+        if nodes.any():
+            total = total + times[-1] * nodes / nodes.sum()
+    return total
 
 
 def explanation(

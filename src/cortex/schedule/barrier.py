@@ -8,7 +8,7 @@ from dataclasses import replace
 from cortex.ilir.ir import Accumulate, Barrier, Case, For, Func, If, Let, Stmt, Store, Switch
 from cortex.ir.node import walk
 from cortex.ir.step import Step, step
-from cortex.schedule.dependence import Dependences
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Block, refuse
 from cortex.schedule.ownership import SHARED, Around, Use, clash, touches, use_of
 from cortex.schedule.parallel import is_parallel
@@ -65,7 +65,7 @@ class _Placer:
 
     def __init__(self, f: Func) -> None:
         self.f = f
-        self.known = Dependences.of(f)
+        self.known = QuickRules.of(f)
         shared = {b.name for b in f.buffers if b.scope in SHARED}
         self.written = shared & {n.buffer for n in walk(f) if isinstance(n, Store | Accumulate)}
         self.cache: dict[int, frozenset[Use]] = {}

@@ -11,7 +11,8 @@ from __future__ import annotations
 from cortex.ilir.ir import For, Func
 from cortex.ir.scalar import Var
 from cortex.ir.simplify import substitute
-from cortex.schedule.dependence import Access, Dependences
+from cortex.poly.accesses import Access
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Block
 from cortex.schedule.nest import Nest, nest_of
 
@@ -20,7 +21,7 @@ Cluster = list[Nest]
 
 def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
     """The nests of a statement list, grouped; at most `most_sums` accumulators in a cluster with products."""
-    known = Dependences.of(f)
+    known = QuickRules.of(f)
     clusters: list[Cluster] = []
     for s in block:
         if not isinstance(s, For):
@@ -38,7 +39,7 @@ def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
     return clusters
 
 
-def _earliest(known: Dependences, clusters: list[Cluster], nest: Nest) -> tuple[int, int]:
+def _earliest(known: QuickRules, clusters: list[Cluster], nest: Nest) -> tuple[int, int]:
     """The first cluster `nest` may join, and the first position at which it may stand alone."""
     first = after = 0
     for number, cluster in enumerate(clusters):
@@ -49,20 +50,20 @@ def _earliest(known: Dependences, clusters: list[Cluster], nest: Nest) -> tuple[
     return first, after
 
 
-def _meet(known: Dependences, a: Nest, b: Nest) -> bool:
+def _meet(known: QuickRules, a: Nest, b: Nest) -> bool:
     """May `b` follow `a` in the same loops? A sum may only add to the element that `a` sums into."""
     if b.kind != "pointwise" and not all(x.buffer in a.targets & b.targets for x, _ in _conflicts(known, a, b)):
         return False
     return _pointwise(known, a, b)
 
 
-def _pointwise(known: Dependences, a: Nest, b: Nest) -> bool:
+def _pointwise(known: QuickRules, a: Nest, b: Nest) -> bool:
     """Do `a` and `b`, run in the same loops, meet only at the same element?"""
     around = (a.rows, *a.columns)
     return all(all(known.aligned(x, y, loop.var) for loop in around) for x, y in _conflicts(known, a, b))
 
 
-def _conflicts(known: Dependences, a: Nest, b: Nest) -> list[tuple[Access, Access]]:
+def _conflicts(known: QuickRules, a: Nest, b: Nest) -> list[tuple[Access, Access]]:
     """The accesses at which two nests of one space, run in the same loops, may meet."""
     names = {y.var: Var(x.var) for x, y in zip((a.rows, *a.columns), (b.rows, *b.columns), strict=True)}
     return list(known.conflicts(a.body, substitute(b.body, names), (a.rows, *a.columns)))
@@ -79,7 +80,7 @@ def _joins(cluster: Cluster, nest: Nest, most_sums: int) -> bool:
     return kinds == {nest.kind} and len(sums) <= most_sums
 
 
-def _sink_pointwise(known: Dependences, clusters: list[Cluster]) -> None:
+def _sink_pointwise(known: QuickRules, clusters: list[Cluster]) -> None:
     """Move pointwise nests from a cluster of their own to the one cluster that uses them.
 
     before:  [a = x * y] ... [t = U @ s; c = t + a]

@@ -10,8 +10,8 @@ from cortex.ir.polynomial import expand, interval
 from cortex.ir.scalar import Expr, Int, Var
 from cortex.ir.simplify import simplify, substitute
 from cortex.ir.step import Step, step
+from cortex.poly.legal import why_not_swap
 from cortex.schedule.around import constant_bounds, loops_around, path_to
-from cortex.schedule.dependence import Dependences
 from cortex.schedule.locate import Block, Names, blocks, find_loop, is_loop, refuse, replace_loop
 from cortex.schedule.part import Part, Touch, part_of, redirect_to, touches
 from cortex.schedule.rename import fresh_copy
@@ -43,11 +43,10 @@ class ComputeAt(Step[Func]):
         if loop.kind is LoopKind.VECTORIZED:
             refuse(self, f"{self.loop!r} is vectorized and cannot hold a nest.", f, self.loop)
         block, at, user = self._places(f)
-        nest, known = block[at], Dependences.of(f)
+        nest = block[at]
         assert isinstance(nest, For)
-        for x, _ in known.conflicts((nest,), block[at + 1 : user + 1]):
-            if x.buffer != self.buffer:
-                refuse(self, f"{x.buffer!r}, which the nest reads, is written before its new place.", f, nest.var)
+        if conflict := why_not_swap(f, nest.var, (nest,), block[at + 1 : user + 1], frozenset({self.buffer})):
+            refuse(self, "what the nest reads is written before its new place.", f, nest.var, conflict)
         chain, core = self._chain(f, nest)
         found = touches(loop.body, self.buffer)
         part = part_of(buffer, loop.body, found)

@@ -5,7 +5,9 @@ It is a sequence of steps like any other and knows nothing of particular models:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 from cortex.ilir.ir import Accumulate, For, Func, If, Scope
 from cortex.ir.node import walk
@@ -19,92 +21,57 @@ from cortex.schedule.locate import Block, buffers_of, constant_extent
 from cortex.schedule.nest import Nest, nest_of
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel_default import Mapping
+from cortex.schedule.registers import AS_REGISTERS_ALLOW, Registers, SumsNest, TileChoice
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
 
 
 @dataclass(frozen=True)
-class TileChoice:
-    """How sums are tiled: at most `wide` vectors of sums in a row and `tallest` rows, `unroll` steps at a time.
-
-    The registers may allow less. `unroll` None leaves the number to the height of the tile.
-    """
-
-    wide: int = 4
-    tallest: int = 9
-    unroll: int | None = None
-
-
-AS_REGISTERS_ALLOW = TileChoice()
-
-
-@dataclass(frozen=True)
 class Choices:
-    """What a schedule of this kind leaves open; the automatic scheduler searches over these values.
+    """What a schedule of this kind leaves open.
 
-    `fuse`: run nests that share their loops together. `inputs_first`: compute products that need no child's state
-    for all nodes at once, before the recursion. `tile` is for every nest of sums, but for those that `nests` names
-    by the loop of their rows. `parallel`: what threads share out, where there are several; by default columns.
+    `fuse`: run nests that share their loops together. `tile` is for every nest of sums, but for those that `nests`
+    names by the loop of their rows; None leaves the tiles to whoever asks for the schedule. `parallel`: what threads
+    share out, where there are several; by default columns.
     """
 
     fuse: bool = True
-    inputs_first: bool = True
-    tile: TileChoice = AS_REGISTERS_ALLOW
+    tile: TileChoice | None = AS_REGISTERS_ALLOW
     nests: tuple[tuple[str, TileChoice], ...] = ()
     parallel: Mapping | None = None
 
     def describe(self) -> str:
         """In a few words."""
-        words = ["fused" if self.fuse else "not fused", "inputs first" if self.inputs_first else "inputs in groups"]
+        words = ["fused" if self.fuse else "not fused"]
         tiles = [("", self.tile)] if not self.nests else [(f"{name}: ", tile) for name, tile in self.nests]
         for name, t in tiles:
+            if t is None:
+                words.append(f"{name}tiles by cost")
+                continue
             steps = "" if t.unroll is None else f", {t.unroll} step{'s' * (t.unroll != 1)}"
             words.append(f"{name}tiles of {t.tallest} x {t.wide}{steps}")
         if self.parallel is not None:
             words.append(f"threads share {self.parallel}")
         return "; ".join(words)
 
-    def tile_of(self, nest: str) -> TileChoice:
+    def tile_of(self, nest: str) -> TileChoice | None:
         """The choice for the nest whose row loop is `nest`."""
         return dict(self.nests).get(nest, self.tile)
 
 
 DEFAULT = Choices()
+TileFor = Callable[[SumsNest], TileChoice]
 
 
-@dataclass(frozen=True)
-class Registers:
-    """The vector registers of the machine: how many there are and how many f32 one holds."""
-
-    count: int
-    lanes: int
-
-    def most_sums(self) -> int:
-        """Accumulators a cluster may have before tiles get too low to hide the latency of an addition."""
-        return max(1, (self.count - 2) // 5)
-
-    def tile(self, sums: int, weights: int, columns: int, choice: TileChoice = AS_REGISTERS_ALLOW) -> tuple[int, int]:
-        """(height, vectors) of the tile for `sums` accumulators fed by `weights` vectors of weights per column block.
-
-        rows * sums * vectors accumulators, the weights and one broadcast operand fit the registers.
-        """
-        wide = choice.wide if self.count >= 32 else max(1, choice.wide // 2)
-        vectors = max(1, min(wide // max(sums, weights), -(-columns // self.lanes)))
-        height = (self.count - 1 - weights * vectors) // (sums * vectors)
-        return max(1, min(height, choice.tallest)), vectors
-
-    def unroll(self, accumulators: int) -> int:
-        """Iterations of a reduction to run at a time: fewer as the tile fills the registers, lest it spill."""
-        return 8 if accumulators * 5 <= self.count * 2 else 4 if accumulators * 5 <= self.count * 3 else 1
-
-
-def default_schedule(f: Func, registers: Registers, choices: Choices = DEFAULT) -> tuple[Step[Func], ...]:
-    """The steps that make a lowered function fast."""
+def default_schedule(
+    f: Func, registers: Registers, choices: Choices = DEFAULT, tile_for: TileFor = lambda _: AS_REGISTERS_ALLOW
+) -> tuple[Step[Func], ...]:
+    """The steps that make a lowered function fast; `tile_for` gives the tiles that `choices` leaves open."""
     steps: list[Step[Func]] = []
     for block in _nest_lists(f):
         for cluster in clusters_of(f, block, registers.most_sums()) if choices.fuse else _apart(f, block):
-            steps += _cluster_steps(f, cluster, registers, choices)
+            steps += _cluster_steps(f, cluster, registers, lambda n: choices.tile_of(n.name) or tile_for(n))
     temporaries = _group_temporaries(f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
 
@@ -135,7 +102,7 @@ def _group_temporaries(f: Func) -> tuple[str, ...]:
     return tuple(b.name for b in f.buffers if b.scope is Scope.SCRATCH and b.name in inside - outside)
 
 
-def _cluster_steps(f: Func, cluster: Cluster, registers: Registers, choices: Choices) -> list[Step[Func]]:
+def _cluster_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor) -> list[Step[Func]]:
     first = cluster[0]
     steps: list[Step[Func]] = []
     if len(cluster) > 1:
@@ -148,7 +115,7 @@ def _cluster_steps(f: Func, cluster: Cluster, registers: Registers, choices: Cho
     column = first.columns[-1].var
     if not kinds:
         return [*steps, Vectorize(column, registers.lanes)]
-    return steps + _tile_steps(f, cluster, registers, choices.tile_of(first.name))
+    return steps + _tile_steps(f, cluster, registers, tile_for)
 
 
 def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
@@ -163,15 +130,16 @@ def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
     return steps
 
 
-def _tile_steps(f: Func, cluster: Cluster, registers: Registers, choice: TileChoice) -> list[Step[Func]]:
+def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor) -> list[Step[Func]]:
     first = cluster[0]
     column = first.columns[-1]
     read = [(nest, load) for nest in cluster for load in _vector_reads(nest)]
     params = {b.name for b in f.buffers if b.scope is Scope.PARAM}
     weights = {load for nest, load in read if load.buffer in params and _is_packable(nest, load)}
-    sums = len(frozenset[str]().union(*(n.targets for n in cluster)))
-    height, vectors = registers.tile(sums, max(1, min(len(weights), sums)), constant_extent(column) or 1, choice)
     rows = _tile_rows(cluster, read)
+    nest = _sums_nest(cluster, len(weights), rows)
+    choice, sums = tile_for(nest), nest.sums
+    height, vectors = registers.tile(sums, nest.weights, nest.columns, choice)
     if rows is None or height == 1:
         rows, height = None, 1
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
@@ -180,11 +148,30 @@ def _tile_steps(f: Func, cluster: Cluster, registers: Registers, choice: TileCho
     return [Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]
 
 
+def _sums_nest(cluster: Cluster, weights: int, rows: str | None) -> SumsNest:
+    first = cluster[0]
+    sums = len(frozenset[str]().union(*(n.targets for n in cluster)))
+    column = first.columns[-1]
+    loops = [[loop for loop in walk(s) if isinstance(loop, For)] for n in cluster for s in n.body if isinstance(s, For)]
+    steps = max((prod(constant_extent(loop) or 1 for loop in each) for each in loops), default=1)
+    # Each nest has its own names for the shared loops, so reads are told apart by what they read from.
+    single = {x.buffer for n in cluster for x in _sum_reads(n) if n.columns[-1].var not in free_vars(x.index)}
+    fixed = 1 if rows is None else next((constant_extent(c) for c in first.columns[:-1] if c.var == rows), None)
+    return SumsNest(
+        first.name, sums, max(1, min(weights, sums)), len(single), constant_extent(column) or 1, steps, fixed
+    )
+
+
+def _sum_reads(nest: Nest) -> list[Load]:
+    """What the sums of a nest read."""
+    sums = [n.value for s in nest.body if isinstance(s, For) for n in walk(s) if isinstance(n, Accumulate)]
+    return [n for value in sums for n in walk(value) if isinstance(n, Load)]
+
+
 def _vector_reads(nest: Nest) -> list[Load]:
     """What the sums of a nest read a different element of for each column."""
     column = nest.columns[-1].var
-    sums = [n.value for s in nest.body if isinstance(s, For) for n in walk(s) if isinstance(n, Accumulate)]
-    return [n for value in sums for n in walk(value) if isinstance(n, Load) and column in free_vars(n.index)]
+    return [load for load in _sum_reads(nest) if column in free_vars(load.index)]
 
 
 def _is_packable(nest: Nest, load: Load) -> bool:

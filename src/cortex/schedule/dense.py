@@ -7,10 +7,12 @@ from dataclasses import replace
 from cortex.ilir.ir import Accumulate, For, Func, Scope, Stmt, Store
 from cortex.ir.node import Node, rewrite
 from cortex.ir.scalar import Expr, Index, Load, Var
-from cortex.ir.simplify import sub
+from cortex.ir.simplify import add, sub
 from cortex.ir.step import Step, step
 from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, max_edges
-from cortex.schedule.dependence import Dependences, accesses
+from cortex.poly.accesses import accesses
+from cortex.poly.legal import stays_between
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import buffers_of, find_loop, refuse, replace_loop
 
 
@@ -39,23 +41,28 @@ class Dense(Step[Func]):
                 refuse(self, f"{name!r} is not a temporary.", f, self.groups)
             if name in outside:
                 refuse(self, f"{name!r} is used outside the loop over groups.", f, self.groups)
-        known, used = Dependences.of(f), list(accesses(loop.body))
+        known, used = QuickRules.of(f), list(accesses((loop,)))
         start: dict[str, Expr] = {}
+        end: dict[str, Expr] = {}
         shapes: dict[str, tuple[Expr, ...]] = {}
         for name in self.buffers:
             rows, *columns = f.buffer(name).shape
             first = Index("group_start", (Var(self.groups),))
+            after = add(first, Index("group_len", (Var(self.groups),)))
             if rows == NUM_NODES:
-                start[name], shapes[name], counted = first, (MAX_GROUP, *columns), "group_start"
+                start[name], end[name] = first, after
+                shapes[name], counted = (MAX_GROUP, *columns), "group_start"
             elif isinstance(rows, Var) and rows.name.startswith("num_") and rows.name.endswith("_edges"):
                 relation = rows.name.removeprefix("num_").removesuffix("_edges")
-                start[name], shapes[name] = Index(f"{relation}_ptr", (first,)), (max_edges(relation), *columns)
                 counted = f"{relation}_ptr"
+                start[name], end[name] = Index(counted, (first,)), Index(counted, (after,))
+                shapes[name] = (max_edges(relation), *columns)
             else:
                 refuse(self, f"{name!r} has no row per node or edge.", f, self.groups)
-            here = Var(self.groups)
-            if any(a.buffer == name and known.group(a.index[0], a.loops, counted) != here for a in used):
-                refuse(self, f"{name!r} is used at rows that may be of another group.", f, self.groups)
+            for a in (a for a in used if a.buffer == name):
+                by_form = known.group(a.index[0], a.loops, counted) == Var(self.groups)
+                if not by_form and not stays_between(f, self.groups, a, start[name], end[name]):
+                    refuse(self, f"{name!r} is used at rows that may be of another group: {a}.", f, self.groups)
 
         def shift(n: Node) -> Node:
             match n:

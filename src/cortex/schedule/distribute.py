@@ -8,7 +8,7 @@ from cortex.ilir.ir import For, Func, Let, Stmt
 from cortex.ir.scalar import Var
 from cortex.ir.simplify import substitute
 from cortex.ir.step import Step, step
-from cortex.schedule.dependence import Dependences
+from cortex.poly.legal import why_not_distribute
 from cortex.schedule.locate import Block, Names, find_loop, refuse, replace_loop
 
 
@@ -19,8 +19,8 @@ class Distribute(Step[Func]):
     before:  for i: for j: { A(i, j); B(i, j) }
     after:   for i: for j: A(i, j)
              for i_1: for j_1: B(i_1, j_1)                                (depth=2)
-    legal:   the loops are perfectly nested; whatever one statement writes and another touches, they touch in the
-             same iteration; no statement is a let.
+    legal:   the loops are perfectly nested and no statement is a let; where two statements touch one element, a write
+             among them, the one that stands later does not do so in an earlier iteration.
     """
 
     loop: str
@@ -41,11 +41,14 @@ class Distribute(Step[Func]):
             refuse(self, f"the body of {chain[-1].var!r} is one statement.", f, chain[-1].var)
         if any(isinstance(s, Let) for s in body):
             refuse(self, f"a let of {chain[-1].var!r} would be out of sight of its uses.", f, chain[-1].var)
-        known, order = Dependences.of(f), tuple(each.var for each in chain)
-        for number, later in enumerate(body):
-            for x, y in known.conflicts(body[:number], (later,), tuple(chain)):
-                if known.loose(x, y, order):
-                    refuse(self, f"an iteration uses what another writes to {x.buffer!r}.", f, self.loop)
+        if conflict := why_not_distribute(f, tuple(chain)):
+            refuse(
+                self,
+                "a statement would run before earlier iterations of one after it, which touch the same.",
+                f,
+                self.loop,
+                conflict,
+            )
         names = Names(f)
         nests = [_around(chain, (body[0],))]
         for s in body[1:]:

@@ -10,8 +10,8 @@ from cortex.ir.polynomial import expand, interval
 from cortex.ir.scalar import Expr, Load, Var
 from cortex.ir.simplify import affine, free_vars, simplify, sub, substitute
 from cortex.ir.step import Step, step
+from cortex.poly.legal import why_not_swap
 from cortex.schedule.around import bodies, constant_bounds, path_to
-from cortex.schedule.dependence import Dependences
 from cortex.schedule.locate import Block, refuse
 
 INPUTS = (Scope.PARAM, Scope.PACKED, Scope.FIELD)
@@ -140,11 +140,11 @@ class _Source:
         nest: Stmt = self.store
         for loop in reversed(list(private.values())):
             nest = replace(loop, body=(nest,))
-        known = Dependences.of(self.f)
-        for x, y in known.conflicts((nest,), block[writer : reader_at + 1]):
-            if not x.writes and y.writes:
-                return f"{x.buffer!r}, which the expression reads, is written before the temporary is read."
-        return None
+        between, written = block[writer : reader_at + 1], frozenset({self.store.buffer})
+        conflict = why_not_swap(self.f, next(iter(private), self.loop), (nest,), between, written)
+        if conflict is None:
+            return None
+        return f"what the expression reads is written before the temporary is read: {conflict}."
 
 
 def _loaded(n: Node) -> set[str]:

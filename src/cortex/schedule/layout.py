@@ -11,8 +11,8 @@ from cortex.ir.polynomial import expand, interval
 from cortex.ir.scalar import Expr, Int, Load
 from cortex.ir.simplify import simplify
 from cortex.ir.step import Step, step
+from cortex.poly.accesses import accesses
 from cortex.schedule.around import constant_bounds
-from cortex.schedule.dependence import accesses
 from cortex.schedule.locate import refuse
 
 

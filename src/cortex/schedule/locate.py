@@ -11,6 +11,7 @@ from cortex.ilir.ir import Accumulate, Buffer, Case, For, Func, If, Let, Stmt, S
 from cortex.ilir.show import show_stmts
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Load
+from cortex.poly.conflict import Conflict
 
 Block = tuple[Stmt, ...]
 
@@ -84,9 +85,10 @@ def replace_loop(f: Func, name: str, new: Block) -> Func:
     return replace(f, body=edit_block(f.body, is_loop(name), edit))
 
 
-def refuse(asked: object, reason: str, f: Func, loop: str) -> NoReturn:
-    """Raise the refusal of a step, showing the loop it is about."""
-    raise ScheduleError(f"{asked}: {reason}\n\n  in {f.name}:\n{show_stmts(f.body, marked=loop)}")
+def refuse(asked: object, reason: str, f: Func, loop: str, conflict: Conflict | None = None) -> NoReturn:
+    """Raise the refusal of a step, showing the accesses that stand against it and the loop it is about."""
+    against = "" if conflict is None else f"\n  {conflict}"
+    raise ScheduleError(f"{asked}: {reason}{against}\n\n  in {f.name}:\n{show_stmts(f.body, marked=loop)}")
 
 
 def perfect_chain(loop: For, last: str) -> tuple[For, ...] | None:

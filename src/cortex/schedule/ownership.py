@@ -19,7 +19,7 @@ from cortex.ir.node import walk
 from cortex.ir.polynomial import interval_of
 from cortex.ir.scalar import Binary, Expr, Index, Int, Load, Var
 from cortex.ir.simplify import add, affine, floordiv, free_vars, mul, sub, substitute
-from cortex.schedule.dependence import Dependences
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Block
 
 SHARED = (Scope.STATE, Scope.SCRATCH)
@@ -125,7 +125,7 @@ class Place:
     length: Expr | None = None
 
 
-def place(known: Dependences, e: Expr, around: Around, loop: For) -> Place | None:
+def place(known: QuickRules, e: Expr, around: Around, loop: For) -> Place | None:
     """The block of `loop` that the index `e` stays in; None where it may leave it."""
     match e:
         case Index(fn, (arg,)) if "injective" in known.facts.get(fn, ()):
@@ -221,7 +221,7 @@ class Use:
     left: Expr | None
 
 
-def use_of(known: Dependences, t: Touch) -> Use:
+def use_of(known: QuickRules, t: Touch) -> Use:
     """The use that an access is."""
     loop = t.around.parallel
     bounds = None if loop is None else (t.around.expand(loop.lo), t.around.expand(loop.hi))

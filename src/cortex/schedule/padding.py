@@ -6,7 +6,7 @@ from cortex.ilir.ir import Func, Scope, Stmt
 from cortex.ir.polynomial import interval_of
 from cortex.ir.scalar import Expr, Int
 from cortex.ir.simplify import affine, free_vars, simplify
-from cortex.schedule.dependence import accesses
+from cortex.poly.accesses import accesses
 
 
 def padding_is_harmless(f: Func, body: tuple[Stmt, ...], var: str, extent: int, lanes: int) -> bool:

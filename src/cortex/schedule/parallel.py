@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, Case, For, Func, If, LoopKind, Stmt, Store, Switch
-from cortex.ilir.show import show_expr
+from cortex.ilir.ir import Accumulate, Case, For, Func, If, LoopKind, Scope, Stmt, Store, Switch
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Var
 from cortex.ir.simplify import add, mul, substitute
 from cortex.ir.step import Step, step
-from cortex.schedule.dependence import Dependences
+from cortex.poly.legal import why_not_any_order
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Block, Names, constant_extent, find_loop, refuse, replace_loop
 from cortex.schedule.ownership import SHARED, clash, context_of, touches, use_of
 
@@ -45,13 +45,12 @@ class Parallel(Step[Func]):
         if inner:
             refuse(self, f"{self.loop!r} contains the parallel loop {inner[0]!r}.", f, self.loop)
         new = self._split(f, loop)
-        known = Dependences.of(f)
-        uses = {use_of(known, t): t for t in touches(f, (new,), around)}
-        for x, at in uses.items():
-            for y in uses:
-                if clash(x, y):
-                    where = f"{at.buffer}[{', '.join(map(show_expr, at.index))}]"
-                    refuse(self, f"iterations of {self.loop!r} may meet at {where}.", f, self.loop)
+        known = QuickRules.of(f)
+        uses = {use_of(known, t) for t in touches(f, (new,), around)}
+        if any(clash(x, y) for x in uses for y in uses):
+            own = frozenset(b.name for b in f.buffers if b.scope in (Scope.PRIVATE, Scope.REGISTER))
+            if conflict := why_not_any_order(f, (loop,), own):
+                refuse(self, f"iterations of {self.loop!r} depend on each other.", f, self.loop, conflict)
         return replace_loop(f, self.loop, (new,))
 
     def _split(self, f: Func, loop: For) -> For:

@@ -21,8 +21,8 @@ from cortex.ilir.ir import Accumulate, For, Func, If, LoopKind, Scope, Stmt, Swi
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int
 from cortex.ir.step import Step
+from cortex.poly.quick import QuickRules
 from cortex.schedule.barrier import PlaceBarriers
-from cortex.schedule.dependence import Dependences
 from cortex.schedule.locate import constant_extent
 from cortex.schedule.ownership import Around, place, touches
 from cortex.schedule.parallel import Alone, Parallel, is_parallel
@@ -106,7 +106,7 @@ def _nests(body: tuple[Stmt, ...], around: Around) -> list[tuple[For, Around]]:
 
 def _candidates(f: Func, nest: For, around: Around) -> list[_Candidate]:
     """The loops of a nest that own part of everything it writes, outermost first."""
-    known = Dependences.of(f)
+    known = QuickRules.of(f)
     written = [t for t in touches(f, (nest,), around) if t.writes]
     found: list[_Candidate] = []
     for loop in (n for n in walk(nest) if isinstance(n, For) and n.kind is LoopKind.SERIAL):

@@ -12,7 +12,8 @@ from cortex.ir.simplify import add
 from cortex.ir.step import Step, step
 from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, NUM_PARTS, PART_GROUP
 from cortex.lower.promises import promises_of_parts
-from cortex.schedule.dependence import Access, Dependences, accesses
+from cortex.poly.accesses import Access, accesses
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Names, buffers_of, find_loop, refuse, replace_loop
 from cortex.schedule.ownership import SHARED
 from cortex.schedule.parallel import is_parallel
@@ -45,7 +46,7 @@ class ParallelTrees(Step[Func]):
         if inside is not None:
             what = f"the parallel loop {inside.var!r}" if isinstance(inside, For) else "a barrier"
             refuse(self, f"{self.groups!r} contains {what}.", f, self.groups)
-        used = list(accesses(loop.body))
+        used = list(accesses((loop,)))
         copied = self._copied(f, loop, used)
         names = Names(f)
         part = Var(names.fresh("part"))
@@ -71,7 +72,7 @@ class ParallelTrees(Step[Func]):
 
     def _copied(self, f: Func, loop: For, used: list[Access]) -> frozenset[str]:
         """The temporaries with rows per group; refuses where parts may meet at anything else."""
-        in_part = _InPart(Dependences.of(f), Var(self.groups))
+        in_part = _InPart(QuickRules.of(f), Var(self.groups))
         outside = buffers_of(s for s in f.body if s is not loop)
         written = {a.buffer for a in used if a.writes}
         copied: set[str] = set()
@@ -85,8 +86,10 @@ class ParallelTrees(Step[Func]):
                         self, f"{b.name!r} has rows per group and is used outside the loop over groups.", f, loop.var
                     )
                 copied.add(b.name)
-            elif not all(in_part.at(rows, a) for a in used if a.buffer == b.name):
-                refuse(self, f"{b.name!r} is used at rows that may be of another part.", f, loop.var)
+                continue
+            for a in used:
+                if a.buffer == b.name and not in_part.at(rows, a):
+                    refuse(self, f"{b.name!r} is used at rows that may be of another part: {a}.", f, loop.var)
         return frozenset(copied)
 
 
@@ -98,7 +101,7 @@ def _per_group(rows: Var) -> bool:
 class _InPart:
     """Tells, by their form, the nodes and edges that are of the part of group `group`."""
 
-    known: Dependences
+    known: QuickRules
     group: Var
 
     def at(self, rows: Expr | None, a: Access) -> bool:

@@ -8,7 +8,7 @@ from cortex.ilir.ir import Func, If, LoopKind, Stmt
 from cortex.ir.scalar import Binary, Expr, Int
 from cortex.ir.simplify import add, sub, substitute
 from cortex.ir.step import Step, step
-from cortex.schedule.extent import extent_of
+from cortex.poly.extent import extent_of
 from cortex.schedule.locate import Block, Names, find_loop, refuse, replace_loop
 from cortex.schedule.rename import fresh_copy
 

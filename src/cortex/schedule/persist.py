@@ -7,7 +7,7 @@ from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Load
 from cortex.ir.simplify import free_vars, simplify
 from cortex.ir.step import Step, step
-from cortex.schedule.dependence import Dependences
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import refuse
 from cortex.schedule.ownership import Around, Place, expressions_of, place, statements
 
@@ -32,14 +32,14 @@ class Persist(Step[Func]):
         buffer = next((b for b in f.buffers if b.name == self.buffer), None)
         if buffer is None or buffer.scope not in (Scope.PARAM, Scope.PACKED):
             refuse(self, f"{self.buffer!r} is not a weight of {f.name}.", f, "")
-        known = Dependences.of(f)
+        known = QuickRules.of(f)
         shares = {self._share(f, known, load, around) for load, around in _reads(f, self.buffer)} - {None}
         if len(shares) > 1:
             refuse(self, f"{self.buffer!r} is read by different threads in different places.", f, "")
         return f
 
     def _share(
-        self, f: Func, known: Dependences, load: Load, around: Around
+        self, f: Func, known: QuickRules, load: Load, around: Around
     ) -> tuple[int, int, tuple[Place | None, ...]] | None:
         """The bounds and blocks by which a read is shared out; None for what one thread does alone."""
         loop = around.parallel

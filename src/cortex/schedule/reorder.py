@@ -9,7 +9,7 @@ from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Index, Load
 from cortex.ir.simplify import free_vars
 from cortex.ir.step import Step, step
-from cortex.schedule.dependence import Dependences
+from cortex.poly.legal import why_not_reorder
 from cortex.schedule.locate import Block, find_loop, loop_names, refuse, replace_loop
 
 
@@ -20,9 +20,9 @@ class Reorder(Step[Func]):
     before:  for i: for j: for k: S(i, j, k)
     after:   for k: for i: for j: S(i, j, k)                    (loops=("k", "i", "j"))
     legal:   the loops are perfectly nested, but for conditions between them, which move inside; no bound depends on
-             a loop that would then be inside it; wherever two iterations touch one element, a write among them, the
-             loops in which they differ keep their order. So a sum over k may change places with the loops over the
-             elements, and every element is still summed in the order of k. A vectorized loop stays innermost.
+             a loop that would then be inside it; iterations that touch one element, a write among them, keep
+             their order. So a sum over k may change places with the loops over the elements, and every element is
+             still summed in the order of k. A vectorized loop stays innermost.
     """
 
     loops: tuple[str, ...]
@@ -47,13 +47,8 @@ class Reorder(Step[Func]):
                 refuse(self, f"{name!r} is vectorized and must stay innermost.", f, name)
         if nest.guards and chain[self.loops[-1]].kind is LoopKind.VECTORIZED:
             refuse(self, "a vectorized loop cannot hold the condition.", f, self.loops[-1])
-        known, order = Dependences.of(f), tuple(chain)
-        for x, y in known.conflicts(nest.body, nest.body, nest.loops):
-            loose = known.loose(x, y, order)
-            if [name for name in self.loops if name in loose] != list(loose):
-                refuse(
-                    self, f"iterations that touch one element of {x.buffer!r} would change their order.", f, outermost
-                )
+        if conflict := why_not_reorder(f, nest.loops, self.loops, nest.guards, nest.body):
+            refuse(self, "iterations that touch one element would change their order.", f, outermost, conflict)
         body = nest.body
         if nest.guards:
             cond = nest.guards[0]

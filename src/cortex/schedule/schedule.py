@@ -15,6 +15,7 @@ from cortex.recursion.batch import Batch
 from cortex.recursion.dedup import Dedup
 from cortex.recursion.fix_arity import FixArity
 from cortex.recursion.hoist import Hoist
+from cortex.recursion.inputs_inside import InputsInside
 from cortex.recursion.refactor import Refactor
 from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
@@ -43,7 +44,7 @@ from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
 
 RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
-    *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup),
+    *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup, InputsInside),
     *(FixArity, Refactor, UnrollRecursion),
 )
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (

@@ -10,7 +10,8 @@ from cortex.ilir.show import show_expr
 from cortex.ir.scalar import Binary, Expr, Int, Var
 from cortex.ir.simplify import add, ceildiv, floordiv, mod, mul, substitute
 from cortex.ir.step import Step, step
-from cortex.schedule.extent import divides, extent_of
+from cortex.poly.extent import extent_of
+from cortex.poly.legal import divides
 from cortex.schedule.locate import Block, Names, find_loop, refuse, replace_loop
 from cortex.schedule.rename import fresh_copy
 
@@ -48,7 +49,7 @@ class Split(Step[Func]):
         if extent is None:
             refuse(self, f"the bounds of {self.loop!r} read memory; only constants, sizes and index functions can "
                    "be split.", f, self.loop)  # fmt: skip
-        exact = divides(self.factor, extent)
+        exact = divides(f, self.loop, self.factor, extent)
         if self.tail == "none" and not exact:
             refuse(
                 self,

@@ -9,7 +9,8 @@ from cortex.ilir.ir import Accumulate, For, Stmt, Store
 from cortex.ir.node import Node, rewrite, walk
 from cortex.ir.scalar import Expr, Load, Var
 from cortex.ir.simplify import free_vars, substitute
-from cortex.schedule.dependence import Dependences, accesses
+from cortex.poly.accesses import accesses
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Block
 
 
@@ -37,7 +38,7 @@ class Sums:
         return {b: index for b, index in self.targets.items() if b not in started}
 
 
-def split_sums(known: Dependences, around: tuple[For, ...], body: Block) -> Sums | None:
+def split_sums(known: QuickRules, around: tuple[For, ...], body: Block) -> Sums | None:
     """Take a body inside the loops `around` apart; None when that would reorder dependences.
 
     before:  a = 0; for k: a += x[k]; b = 0; for q: b += y[q]; c = a + b

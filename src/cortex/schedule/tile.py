@@ -9,7 +9,8 @@ from cortex.ir.node import Node, rewrite
 from cortex.ir.scalar import Expr, Int, Load, Var
 from cortex.ir.simplify import add, ceildiv, floordiv, free_vars, mul, simplify, sub, substitute
 from cortex.ir.step import Step, step
-from cortex.schedule.dependence import Dependences
+from cortex.poly.legal import why_not_any_order
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Block, Names, constant_extent, find_loop, perfect_chain, refuse, replace_loop
 from cortex.schedule.padding import padding_is_harmless
 from cortex.schedule.sums import Sums, redirect, split_sums
@@ -54,15 +55,14 @@ class Tile(Step[Func]):
         rows = next((loop for loop in chain[:-1] if loop.var == self.rows), None)
         if self.rows is not None and rows is None:
             refuse(self, f"{self.rows!r} is not a loop between {self.nest!r} and {self.columns!r}.", f, self.nest)
-        known, body = Dependences.of(f), chain[-1].body
+        body = chain[-1].body
         if any(isinstance(s, If | Switch | Let | Barrier) for s in body):
             refuse(self, f"the body of {self.columns!r} has more than sums and stores.", f, self.columns)
         if any(loop.kind is LoopKind.VECTORIZED for loop in chain):
             refuse(self, "a loop of the nest is vectorized already.", f, self.nest)
-        for x, y in known.conflicts(body, body, chain):
-            if not all(known.aligned(x, y, loop.var) for loop in chain):
-                refuse(self, f"an element uses what another element writes to {x.buffer!r}.", f, self.columns)
-        sums = split_sums(known, chain, body)
+        if conflict := why_not_any_order(f, chain):
+            refuse(self, "an element uses what another element writes.", f, self.columns, conflict)
+        sums = split_sums(QuickRules.of(f), chain, body)
         if sums is None:
             refuse(self, "a sum reads what the nest writes, or is read before it is complete.", f, self.columns)
         for loop in (loop for r in sums.reductions for loop in r.loops):

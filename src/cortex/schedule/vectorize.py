@@ -6,7 +6,7 @@ from cortex.ilir.ir import Accumulate, For, Func, Let, LoopKind, Stmt, Store
 from cortex.ir.scalar import Int, Var
 from cortex.ir.simplify import add, mul, substitute
 from cortex.ir.step import Step, step
-from cortex.schedule.dependence import Dependences
+from cortex.poly.legal import why_not_any_order
 from cortex.schedule.locate import Names, constant_extent, find_loop, refuse, replace_loop
 from cortex.schedule.padding import padding_is_harmless
 
@@ -34,8 +34,8 @@ class Vectorize(Step[Func]):
             refuse(self, f"{self.loop!r} is vectorized already.", f, self.loop)
         if not all(isinstance(s, Let | Store | Accumulate) for s in loop.body):
             refuse(self, f"{self.loop!r} is not an innermost loop without conditions.", f, self.loop)
-        if not Dependences.of(f).all_aligned(loop.body, loop.body, (loop,)):
-            refuse(self, f"iterations of {self.loop!r} depend on each other.", f, self.loop)
+        if conflict := why_not_any_order(f, (loop,)):
+            refuse(self, f"iterations of {self.loop!r} depend on each other.", f, self.loop, conflict)
         names = Names(f)
         full, odd = divmod(extent, self.lanes)
         if odd and padding_is_harmless(f, loop.body, self.loop, extent, self.lanes):
