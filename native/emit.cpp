@@ -37,7 +37,9 @@ void Request::emit(const Destination& to) {
   if (spec_.shared)
     for (std::size_t id = 0; id < n; ++id) to.index[5][id] = kind_of_id(static_cast<std::int32_t>(id));
 
-  std::int32_t* const* child = to.index.data() + (spec_.shared ? 6 : 5);
+  std::int32_t* const* next = to.index.data() + (spec_.shared ? 6 : 5);
+  if (spec_.parts) std::copy(from.part_group.begin(), from.part_group.end(), *next++);
+  std::int32_t* const* child = next;
   std::int32_t* const* list_arrays = child + slots;
   std::vector<std::int32_t>& cursor = place;
   cursor.assign(lists, 0);

@@ -30,9 +30,9 @@ Linearizer::Lease::~Lease() {
   if (owner_.idle_.size() < kMaxIdle && request_->bytes() <= kMaxIdleBytes) owner_.idle_.push_back(std::move(request_));
 }
 
-nb::dict Linearizer::linearize(nb::handle structures) {
+nb::dict Linearizer::linearize(nb::handle structures, std::int64_t parts) {
   Lease request(*this);
-  request->linearize(structures);
+  request->linearize(structures, parts);
   return as_arrays(request->numbering().sizes, [&](const Destination& to) { request->emit(to); });
 }
 

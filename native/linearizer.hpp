@@ -36,8 +36,9 @@ class Linearizer {
     std::unique_ptr<Request> request_;
   };
 
-  // The linear form of a list of structures or a Forest: {"sizes": ..., "arrays": ..., "fields": ...}.
-  nb::dict linearize(nb::handle structures);
+  // The linear form of a list of structures or a Forest, in so many parts if the spec asks for parts:
+  // {"sizes": ..., "arrays": ..., "fields": ...}.
+  nb::dict linearize(nb::handle structures, std::int64_t parts);
 
   // Build that dictionary; `fill` writes into arrays of the given sizes.
   template <class Fill>

@@ -48,9 +48,21 @@ void prepare(nb::handle_t<Program> program, nb::handle structures) {
   Run(nb::borrow(program), structures, false, 1, false);
 }
 
-nb::dict linearize(Linearizer& linearizer, nb::handle structures) {
+nb::dict linearize(Linearizer& linearizer, nb::handle structures, std::int64_t parts) {
   const cortex::RunningCall call;
-  return linearizer.linearize(structures);
+  return linearizer.linearize(structures, parts);
+}
+
+// For measurements: everything is given by address, and the caller answers for it.
+void run_entry(std::uintptr_t entry, nb::list tables, std::uintptr_t sizes) {
+  const cortex::RunningCall call;
+  std::vector<void**> each;
+  for (nb::handle table : tables) each.push_back(reinterpret_cast<void**>(nb::cast<std::uintptr_t>(table)));
+  if (each.empty() || each.size() > static_cast<std::size_t>(cortex::kMaxThreads))
+    cortex::python_error(PyExc_ValueError, "a function runs on 1 to " + std::to_string(cortex::kMaxThreads) + " threads");
+  nb::gil_scoped_release without_gil;
+  cortex::run_with_tables(reinterpret_cast<cortex::Entry>(entry), each.data(),
+                          reinterpret_cast<const std::int64_t*>(sizes), static_cast<std::int64_t>(each.size()));
 }
 
 bool import_numpy() { return _import_array() >= 0; }
@@ -69,7 +81,7 @@ NB_MODULE(_native, m) {
   nb::class_<Linearizer>(m, "Linearizer", nb::type_slots(collected<Linearizer>),
                          "Turns structures into the linear form that a spec describes.")
       .def(nb::init<nb::dict>(), "spec"_a)
-      .def("linearize", linearize, "structures"_a.none(),
+      .def("linearize", linearize, "structures"_a.none(), "parts"_a = 1,
            "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
 
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
@@ -88,6 +100,8 @@ NB_MODULE(_native, m) {
 
   m.def("barrier_nanoseconds", &cortex::barrier_nanoseconds, "threads"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Nanoseconds of one barrier among so many threads.");
+  m.def("run_entry", run_entry, "entry"_a, "tables"_a, "sizes"_a,
+        "Run a compiled function on as many threads as there are tables of array addresses, each with its own.");
   m.def("set_team_spin", &cortex::set_team_spin, "microseconds"_a,
         "How long worker threads look for the next call before they park.");
   m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a,

@@ -18,11 +18,13 @@ void Request::number() {
   const std::vector<std::int32_t>& group_kind_of = group_kinds();
   const std::vector<std::int32_t>& rank = ranks();
   sort_nodes(rank, group_kind_of);
-  const bool alone = spec_.batching == Batching::kNone;
+  const bool alone = spec_.batching == Batching::kNone, divided = !out.part.empty();
+  auto part_of = [&](std::size_t v) { return divided ? out.part[v] : 0; };
 
   out.group_start.clear();
   out.group_len.clear();
   out.group_kind.clear();
+  out.part_group.clear();
   out.id_of.resize(n);
   out.node_of.resize(n);
   std::int32_t max_group = 0;
@@ -30,9 +32,11 @@ void Request::number() {
   for (std::size_t first = 0, last = 0; first < n; first = last) {
     const auto v = static_cast<std::size_t>(out.sorted[first]);
     const std::int32_t kind = group_kind_of[v];
+    if (spec_.parts && (first == 0 || part_of(v) != part_of(static_cast<std::size_t>(out.sorted[first - 1]))))
+      out.part_group.push_back(static_cast<std::int32_t>(out.group_start.size()));
     for (last = first + 1; last < n && !alone; ++last) {
       const auto u = static_cast<std::size_t>(out.sorted[last]);
-      if (rank[u] != rank[v] || group_kind_of[u] != kind) break;
+      if (rank[u] != rank[v] || group_kind_of[u] != kind || part_of(u) != part_of(v)) break;
     }
     const auto length = static_cast<std::int32_t>(last - first);
     start -= length;
@@ -46,8 +50,10 @@ void Request::number() {
     out.group_kind.push_back(kind);
     max_group = std::max(max_group, length);
   }
+  if (spec_.parts) out.part_group.push_back(static_cast<std::int32_t>(out.group_start.size()));
 
   out.sizes.assign(kFirstListSize + 2 * spec_.lists.size(), 0);
+  if (spec_.parts) out.sizes.push_back(out.num_parts);
   if (spec_.dedup) out.sizes.push_back(static_cast<std::int64_t>(duplicates_.unique_of.size()));
   out.sizes[kNumNodes] = static_cast<std::int64_t>(n);
   out.sizes[kNumGroups] = static_cast<std::int64_t>(out.group_start.size());
@@ -66,7 +72,8 @@ const std::vector<std::int32_t>& Request::group_kinds() {
   return kinds;
 }
 
-// Order the nodes by rank, within a rank by the kind of their group, within a group as the user has them.
+// Order the nodes by part, within a part by rank, within a rank by the kind of their group, within a group as the user
+// has them.
 void Request::sort_nodes(const std::vector<std::int32_t>& rank, const std::vector<std::int32_t>& group_kind_of) {
   Numbering& out = numbering_;
   const std::size_t n = graph_.num_nodes();
@@ -89,6 +96,10 @@ void Request::sort_nodes(const std::vector<std::int32_t>& rank, const std::vecto
   std::int32_t last = -1;
   for (const std::int32_t r : rank) last = std::max(last, r);
   counting_sort(rank, static_cast<std::size_t>(last + 1), out.by_group, out.sorted, out.count);
+  if (!out.part.empty()) {
+    out.by_group.swap(out.sorted);
+    counting_sort(out.part, static_cast<std::size_t>(out.num_parts), out.by_group, out.sorted, out.count);
+  }
 }
 
 // The sizes of each list relation: all edges, and the edges of the group that has most.
@@ -117,6 +128,7 @@ std::vector<std::string> size_names(const Spec& spec) {
     names.push_back("num_" + list.name() + "_edges");
     names.push_back("max_" + list.name() + "_edges");
   }
+  if (spec.parts) names.push_back("num_parts");
   if (spec.dedup) names.push_back("num_user_nodes");
   return names;
 }
@@ -126,7 +138,9 @@ std::vector<IndexArray> index_arrays(const Spec& spec) {
       {"group_start", {kNumGroups, 0}}, {"group_len", {kNumGroups, 0}}, {"group_kind", {kNumGroups, 0}},
       {"kind_start", {-1, spec.num_kinds + 1}}, {"kind_node", {kNumNodes, 0}},
   };
+  const auto after_lists = static_cast<int>(kFirstListSize + 2 * spec.lists.size());
   if (spec.shared) arrays.push_back({"node_kind", {kNumNodes, 0}});
+  if (spec.parts) arrays.push_back({"part_group", {after_lists, 1}});
   for (const Accessor& slot : spec.slots) arrays.push_back({"child_" + slot.name(), {kNumNodes, 0}});
   for (std::size_t l = 0; l < spec.lists.size(); ++l) {
     const std::string& name = spec.lists[l].name();
@@ -137,7 +151,7 @@ std::vector<IndexArray> index_arrays(const Spec& spec) {
   }
   for (const IntField& field : spec.int_fields) arrays.push_back({"field_" + field.name, {kNumNodes, 0}});
   arrays.push_back({"root", {kNumRoots, 0}});
-  const auto num_user_nodes = static_cast<int>(kFirstListSize + 2 * spec.lists.size());
+  const int num_user_nodes = after_lists + (spec.parts ? 1 : 0);
   arrays.push_back({"order", {spec.dedup ? num_user_nodes : static_cast<int>(kNumNodes), 0}});
   return arrays;
 }

@@ -33,9 +33,9 @@ ProgramLayout::ProgramLayout(nb::object linearizer_source, nb::dict layout)
   for (nb::handle e : list_of(layout["arrays"])) read_argument(e);
 }
 
-void ProgramLayout::add_block(Extent extent, std::int64_t elements, bool per_thread) {
+void ProgramLayout::add_block(Extent extent, std::int64_t elements, bool per_thread, int copies) {
   if (elements < 0) python_error(PyExc_ValueError, "the rows of an array must not have a negative number of elements");
-  blocks.push_back({extent, elements, per_thread});
+  blocks.push_back({extent, elements, per_thread, copies});
 }
 
 void ProgramLayout::read_argument(nb::handle source) {
@@ -81,12 +81,14 @@ void ProgramLayout::read_argument(nb::handle source) {
     add_block({kNumNodes, 0}, state.stride);
     states.push_back(std::move(state));
   } else if (what == "scratch") {
-    const nb::object size = source[1];
-    Extent extent{-1, 1};
-    if (!size.is_none())
-      extent = {static_cast<int>(position(linearizer->sizes(), nb::cast<std::string>(size), "size")), 0};
+    auto size = [&](nb::handle name) {
+      return static_cast<int>(position(linearizer->sizes(), nb::cast<std::string>(name), "size"));
+    };
+    const nb::object rows = source[1];
+    const Extent extent = rows.is_none() ? Extent{-1, 1} : Extent{size(rows), 0};
+    const int copies = nb::len(source) > 3 ? size(nb::object(source[3])) : -1;
     arguments.push_back({false, blocks.size()});
-    add_block(extent, nb::cast<std::int64_t>(nb::object(source[2])));
+    add_block(extent, nb::cast<std::int64_t>(nb::object(source[2])), false, copies);
   } else if (what == "private") {
     arguments.push_back({false, blocks.size()});
     add_block({-1, 1}, nb::cast<std::int64_t>(nb::object(source[1])), true);

@@ -38,7 +38,7 @@ struct ProgramLayout {
 
  private:
   void read_argument(nb::handle entry);
-  void add_block(Extent extent, std::int64_t elements, bool per_thread = false);
+  void add_block(Extent extent, std::int64_t elements, bool per_thread = false, int copies = -1);
 };
 
 class Program {

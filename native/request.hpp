@@ -33,10 +33,14 @@ struct Graph {
 struct Numbering {
   std::vector<std::int32_t> id_of, node_of;
   std::vector<std::int32_t> group_start, group_len, group_kind, kind_start;
-  // num_nodes, num_groups, num_roots, max_group, then two for each list; then num_user_nodes where `dedup` is on.
+  // num_nodes, num_groups, num_roots, max_group, then two for each list; then num_parts where the spec asks for parts
+  // and num_user_nodes where `dedup` is on.
   std::vector<std::int64_t> sizes;
   std::vector<std::int32_t> rank;  // per node: groups of a lower rank run first; unused where that is the height
   std::vector<std::int32_t> group_kind_of;            // per node; unused where that is the node's own kind
+  std::int64_t num_parts = 1;
+  std::vector<std::int32_t> part;        // per node; empty where there is one part at most
+  std::vector<std::int32_t> part_group;  // per part its first group, and the number of groups
   std::vector<std::int32_t> count, sorted, by_group;  // room for sorting
 };
 
@@ -86,8 +90,9 @@ class Request {
   Request& operator=(const Request&) = delete;
   ~Request() { clear(); }
 
-  // Read a list of node objects or a Forest, and number its nodes. Runs the user's accessors.
-  void linearize(nb::handle structures);
+  // Read a list of node objects or a Forest, and number its nodes, in so many parts if the spec asks for parts. Runs
+  // the user's accessors.
+  void linearize(nb::handle structures, std::int64_t parts);
 
   // Write the linear form and the fields. Runs the user's accessors.
   void emit(const Destination& to);
@@ -136,6 +141,9 @@ class Request {
   void emit_staged(const Destination& to) const;
   // variants.cpp
   void choose_variants();
+
+  // parts.cpp
+  void divide(std::int64_t wanted);
 
   // number.cpp
   void number();

@@ -18,7 +18,7 @@ Run::Run(nb::object program, nb::handle structures, bool single, std::int64_t th
   const ProgramLayout& layout = program_->layout();
   if (threads > 1) wake_team(threads);
   Linearizer::Lease request(program_->linearizer());
-  request->linearize(structures);
+  request->linearize(structures, threads);
   const std::vector<std::int64_t>& sizes = request->numbering().sizes;
   if (single && sizes[kNumRoots] != 1)
     structure_error("one structure was asked for, and there are " + std::to_string(sizes[kNumRoots]));

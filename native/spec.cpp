@@ -257,6 +257,7 @@ class Reader {
       python_error(PyExc_ValueError, "a linearizer's spec has the unknown batching '" + policy + "'");
     }
     spec_.dedup = source_.contains("dedup") && truth_of(source_["dedup"]);
+    spec_.parts = source_.contains("parts") && truth_of(source_["parts"]);
 
     for (std::int32_t k = 0; k < spec_.num_kinds; ++k) spec_.group_kind.push_back(k);
     if (!source_.contains("own_group")) return;

@@ -106,6 +106,7 @@ struct Spec {
   std::vector<std::int32_t> group_kind;  // per kind: the kind that its groups are said to have
   bool shared = false;                   // some kinds share groups, so that a node's kind must be told
   bool dedup = false;                    // equal subtrees become one
+  bool parts = false;                    // the request is divided into parts, and the linear form says how
   std::vector<std::int32_t> within;   // per kind, the variant of its nodes that a parent inlines, or -1; may be empty
   std::vector<Inlining> inlining;     // per kind; empty as `within` is
   std::int64_t max_nodes;

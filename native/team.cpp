@@ -174,6 +174,18 @@ void run_on_team(const Job& job, std::int64_t threads) {
   team->busy.store(false, std::memory_order_release);
 }
 
+void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads) {
+  struct Tables {
+    Entry entry;
+    void*** each;
+  } all{entry, tables};
+  const Entry choose = [](void** given, const std::int64_t* s, std::int64_t thread, std::int64_t count, void* team) {
+    const auto& mine = *reinterpret_cast<const Tables*>(given);
+    mine.entry(mine.each[thread], s, thread, count, team);
+  };
+  run_on_team({choose, reinterpret_cast<void**>(&all), sizes}, threads);
+}
+
 void wake_team(std::int64_t threads) {
   Team* team = the_team.load(std::memory_order_acquire);
   if (!team || team->busy.load(std::memory_order_relaxed)) return;

@@ -24,6 +24,9 @@ inline constexpr std::int64_t kMaxThreads = 64;
 // system gives no more, on this thread alone when another caller has the team.
 void run_on_team(const Job& job, std::int64_t threads);
 
+// Run `entry` likewise, each thread with an array table of its own: thread t with tables[t].
+void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads);
+
 // Tell parked workers that a job is coming, so that they wake up while the caller still prepares it.
 void wake_team(std::int64_t threads);
 

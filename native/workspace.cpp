@@ -15,9 +15,12 @@ constexpr std::size_t kMaxIdleBytes = std::size_t{256} << 20;
 
 // Bytes of a block with its slack, a multiple of a cache line; wide, because extents are only known to fit 64 bits.
 unsigned __int128 block_bytes(const Block& block, const std::vector<std::int64_t>& sizes, std::int64_t threads) {
+  const std::int64_t copies = block.per_thread    ? threads
+                              : block.copies >= 0 ? sizes[static_cast<std::size_t>(block.copies)]
+                                                  : 1;
   const auto elements = static_cast<unsigned __int128>(block.extent.rows(sizes)) *
                         static_cast<unsigned __int128>(block.elements) *
-                        static_cast<unsigned __int128>(block.per_thread ? threads : 1);
+                        static_cast<unsigned __int128>(copies);
   return (elements * 4 + kLine + kLine - 1) / kLine * kLine;
 }
 

@@ -10,11 +10,13 @@
 
 namespace cortex {
 
-// An array in a workspace: rows of 4-byte elements. One that is `per_thread` has as many copies as threads.
+// An array in a workspace: rows of 4-byte elements. One that is `per_thread` has as many copies as threads, others as
+// many as the size `copies` says, if that is one.
 struct Block {
   Extent extent;
   std::int64_t elements;
   bool per_thread = false;
+  int copies = -1;
 };
 
 // All arrays of one call in one piece of memory, each on a cache line of its own.

@@ -35,6 +35,7 @@ from cortex.runtime.linearize import linearizer
 from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
 from cortex.schedule.parallel import Parallel
 from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import Schedule
 
@@ -207,10 +208,12 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     yield Stage("lowered", m, Schedule(recursion), f, considered)
     loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
     if plan.threads > 1 and plan.schedule is None:
-        loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads))
+        mapping = None if plan.choices is None else plan.choices.parallel
+        loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
     for each in loops:
         f = each.apply(f)
-        if check and not isinstance(each, Parallel):  # until Alone(), other nests are still every thread's
+        # Until Alone(), nests that are not parallel are still every thread's.
+        if check and not isinstance(each, Parallel | ParallelTrees):
             ilir_verify.verify(f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f, considered)

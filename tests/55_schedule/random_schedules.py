@@ -67,15 +67,16 @@ class Case:
         return {b.name: result.buffers[b.name] for b in f.buffers if b.scope is Scope.STATE}
 
 
-def random_case(rng: random.Random) -> Case:
-    """A model of the zoo at a hidden size of 3 to 6, and one or two tiny structures for it."""
+def random_case(rng: random.Random, parts: int | None = None) -> Case:
+    """A model of the zoo at a hidden size of 3 to 6, and one or two tiny structures for it, or so many as `parts`."""
     entry = zoo.load(rng.choice(list(zoo.ENTRIES)))
-    structures = [_structure(entry.name, rng) for _ in range(rng.randint(1, 2))]
+    structures = [_structure(entry.name, rng) for _ in range(parts or rng.randint(1, 2))]
     trace = Trace(entry.model, Weights(entry.weights(rng.randint(3, 6), VOCAB, seed=rng.randint(0, 99))))
     trace.see(structures)
     lowered = next(s for s in stages(trace.model(), Plan(Target.host())) if s.name == "lowered")
     params = trace.weights.arrays(p.name for p in trace.model().params)
-    form = LinearForm(**linearizer(lowered.model, trace.accessors).linearize(structures))
+    divided = linearizer(lowered.model, trace.accessors, parts=parts is not None)
+    form = LinearForm(**divided.linearize(structures, parts or 1))
     buffers = ra_interp.derived(lowered.model, params) | {f"field_{k}": v for k, v in form.fields.items()}
     return Case(entry.name, lowered.func, form.sizes, form.arrays, buffers)
 

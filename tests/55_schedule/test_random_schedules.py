@@ -17,7 +17,7 @@ from random_schedules import random_case, random_schedule, same
 
 from cortex.schedule.schedule import LOOP_STEPS, Schedule, namespace
 
-FOR_THREADS = {"Parallel", "Alone", "PlaceBarriers", "Persist"}  # see tests/56_parallel
+FOR_THREADS = {"Parallel", "ParallelTrees", "Alone", "PlaceBarriers", "Persist"}  # see tests/56_parallel
 
 
 def test_random_schedules_preserve_meaning(request: pytest.FixtureRequest) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import cortex
 from cortex import compiler, zoo
-from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.default import Choices
+from cortex.schedule.parallel_default import Mapping, parallel_schedule
 
 VOCAB = 50
 
@@ -25,12 +26,15 @@ def always_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def compiled(always_parallel: None) -> Callable[..., tuple[Any, list[Any]]]:
-    """`compiled(name, hidden, threads, count)`: a model of the zoo and structures to run it on."""
+    """`compiled(name, hidden, threads, count, mapping)`: a model of the zoo and structures to run it on."""
 
-    def build(name: str, hidden: int, threads: int, count: int = 3) -> tuple[Any, list[Any]]:
+    def build(
+        name: str, hidden: int, threads: int, count: int = 3, mapping: Mapping | None = None, **more: Any
+    ) -> tuple[Any, list[Any]]:
         entry = zoo.load(name)
         trees = entry.structures(random.Random(hidden), count, VOCAB)
-        fast = cortex.compile(entry.model, entry.weights(hidden, VOCAB), examples=trees, threads=threads)
+        choices, weights = Choices(parallel=mapping), entry.weights(hidden, VOCAB)
+        fast = cortex.compile(entry.model, weights, examples=trees, threads=threads, choices=choices, **more)
         return fast, trees
 
     return build

@@ -10,6 +10,7 @@ import pytest
 from cortex import zoo
 from cortex.ilir.ir import For, LoopKind
 from cortex.ir.node import walk
+from cortex.schedule.parallel_trees import ParallelTrees
 
 Build = Callable[..., tuple[Any, list[Any]]]
 
@@ -22,16 +23,18 @@ def is_parallel(fast: Any) -> bool:
 def test_bits_do_not_depend_on_threads(compiled: Build, name: str) -> None:
     hidden = 24 if name in ("rntn", "mv_rnn") else 72
     serial, trees = compiled(name, hidden, 1, 10)
-    team, _ = compiled(name, hidden, 2, 10)
     assert not is_parallel(serial)
-    assert is_parallel(team)
-    for batch in (trees[:1], trees):
-        want = serial(batch)
-        for threads in (1, 2, 3, 8):
-            for _ in range(3):
-                got = team(batch, threads=threads)
-                for state in zoo.load(name).states:
-                    assert getattr(got.nodes, state).tobytes() == getattr(want.nodes, state).tobytes()
+    for mapping in ("columns", "nodes", "trees"):
+        team, _ = compiled(name, hidden, 2, 10, mapping)
+        assert is_parallel(team)
+        assert (ParallelTrees() in team.schedule.steps) == (mapping == "trees")
+        for batch in (trees[:1], trees, trees[3:6]):
+            want = serial(batch)
+            for threads in (1, 2, 3, 8):
+                for _ in range(3):
+                    got = team(batch, threads=threads)
+                    for state in zoo.load(name).states:
+                        assert getattr(got.nodes, state).tobytes() == getattr(want.nodes, state).tobytes()
 
 
 @pytest.mark.parametrize("hidden", [7, 33])

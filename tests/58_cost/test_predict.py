@@ -13,6 +13,7 @@ from cortex.cost.machine import Machine
 from cortex.cost.predict import Prediction, Predictor
 from cortex.cost.typical import BATCHES, typical
 from cortex.ilir.ir import Barrier, For, Func
+from cortex.runtime.linearize import linearize
 from cortex.schedule.default import Choices
 from cortex.schedule.registers import TileChoice
 
@@ -56,7 +57,7 @@ def test_barriers_cost_time(program: Any) -> None:
         p.func.buffers,
         (*first, For(groups.var, groups.lo, groups.hi, (*groups.body, Barrier()))),
     )
-    before, after = Predictor(p.func, MACHINE)(form), Predictor(waiting, MACHINE)(form)
+    before, after = Predictor(p.func, MACHINE)(form, 2), Predictor(waiting, MACHINE)(form, 2)
     assert (before.barriers, after.barriers) == (0, form.sizes["num_groups"])
     assert after.us - before.us == pytest.approx(form.sizes["num_groups"] * MACHINE.barrier / 1e3)
 
@@ -85,7 +86,7 @@ def test_predicting_is_quick(program: Any) -> None:
 @pytest.mark.parametrize("name", zoo.ENTRIES)
 def test_typical_requests_suit_every_model(name: str, program: Any) -> None:
     p = program(name)
-    real = p.linearize([p.small(Random(1))])
+    real = linearize(p.model, [p.small(Random(1))], parts=1)
     for batch, form in zip(BATCHES, typical(p.model), strict=True):
         assert form.sizes.keys() == real.sizes.keys()
         assert form.sizes["num_roots"] == batch

@@ -21,6 +21,14 @@ def test_a_zoo_model_is_proven() -> None:
     assert [line.split()[0] for line in result.output.splitlines()[2:5]] == ["lowered", "scheduled", "passes"]
 
 
+@pytest.mark.parametrize("mapping", ["columns", "nodes", "trees"])
+def test_the_program_for_several_threads_is_proven(mapping: str) -> None:
+    result = CliRunner().invoke(
+        main, ["verify", "tree_fc", "--hidden", "96", "--stage", "passes", "--parallel", mapping]
+    )
+    assert result.exit_code == 0, result.output
+
+
 def test_json() -> None:
     result = CliRunner().invoke(main, ["verify", "tree_rnn", "--hidden", "8", "--stage", "lowered", "--json", "-"])
     (stage,) = json.loads(result.stdout)["stages"]

@@ -17,7 +17,9 @@ from cortex.cost.sites import Sites
 from cortex.ilir.interp import run
 from cortex.ilir.verify import verify
 from cortex.runtime.report import size_text
+from cortex.runtime.report_page import page
 from cortex.runtime.timeline import STAMPS, instrument
+from cortex.schedule.default import Choices
 
 Golden = Callable[[str, str], None]
 
@@ -41,8 +43,27 @@ def test_spans_follow_each_other(fast: Any, trees: list[Any]) -> None:
     r = fast.report(trees)
     assert len(r.spans) == len(r.groups)  # one phase per group of inner nodes, one for all leaves
     assert all(begin <= end for *_, begin, end in r.spans)
-    assert all(a[3] <= b[2] for a, b in zip(r.spans, r.spans[1:], strict=False))
-    assert [g for g, *_ in r.spans] == [None, *range(1, len(r.groups))]
+    assert all(a[4] <= b[3] for a, b in zip(r.spans, r.spans[1:], strict=False))
+    assert [(t, g) for t, g, *_ in r.spans] == [(0, g) for g in (None, *range(1, len(r.groups)))]
+
+
+def test_every_thread_has_a_lane(trees: list[Any]) -> None:
+    entry = zoo.load("tree_rnn")
+    choices = Choices(parallel="trees")
+    team = cortex.compile(entry.model, entry.weights(32, 50), examples=trees, threads=2, choices=choices)
+    r = team.report(trees)
+    form = team.linearize(trees)
+    first, second = form.arrays["part_group"][1], form.arrays["part_group"][2]
+    assert second == len(r.groups)
+    ran = {thread: [g for t, g, *_ in r.spans if t == thread] for thread in (0, 1)}
+    if not ran[1]:  # the team was busy, or the system gave no thread
+        ran = {0: [g for g in ran[0] if g is None or g < first], 1: [None, *(g for g in ran[0] if g and g >= first)]}
+    assert ran == {0: [None, *range(1, first)], 1: [None, *range(first + 1, second)]}
+    assert r.barriers == 1
+    assert "2 threads" in str(r)
+    assert "2 threads" in team.explain()
+    assert "1 structure, " in team.explain()
+    assert page(r, form, team.compiled.func).count('class="lane"') == max(t for t, *_ in r.spans) + 1
 
 
 def test_one_structure_and_none(fast: Any, trees: list[Any]) -> None:

@@ -14,7 +14,9 @@ from cortex.cli.output import console, print_table, write_json
 
 if TYPE_CHECKING:
     from cortex.poly.bounds import Finding
+    from cortex.schedule.parallel_default import Mapping
 
+MAPPINGS = ("columns", "nodes", "trees")
 STAGES = ("lowered", "scheduled", "passes")
 
 
@@ -44,6 +46,7 @@ class Verified:
 @click.option("--examples", metavar="NAME", help="List of structures in FILE.py, to find the kinds of nodes from.")
 @click.option("--hidden", type=click.IntRange(min=1), default=32, show_default=True, help="Hidden size, zoo models.")
 @click.option("--stage", "wanted", multiple=True, type=click.Choice(STAGES), help="This stage only; repeatable.")
+@click.option("--parallel", type=click.Choice(MAPPINGS), help="The program for several threads, shared out by these.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the results as JSON; - for standard output.")
 @click.pass_context
 def command(
@@ -53,6 +56,7 @@ def command(
     examples: str | None,
     hidden: int,
     wanted: tuple[str, ...],
+    parallel: Mapping | None,
     json_file: str | None,
 ) -> None:
     """Prove that every memory access of MODEL is within bounds, for all structures.
@@ -60,7 +64,7 @@ def command(
     MODEL is the name of a model of the zoo or FILE.py:FUNCTION. An access that is not proven is printed with values
     under which it fails, and makes the exit code 1.
     """
-    results = _verify(*subject_of(model, weights, examples, hidden), wanted or STAGES)
+    results = _verify(*subject_of(model, weights, examples, hidden), wanted or STAGES, parallel)
     to = console(json_file)
     rows = [(r.stage, *map(str, (len(r.findings), r.proven, len(r.unproven))), f"{r.seconds:.2f}") for r in results]
     subject = model if ":" in model else f"{model}, hidden size {hidden}"
@@ -74,18 +78,22 @@ def command(
         ctx.exit(1)
 
 
-def _verify(model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...]) -> list[Verified]:
+def _verify(
+    model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...], parallel: Mapping | None
+) -> list[Verified]:
     from cortex.codegen.target import Target
     from cortex.compiler import Plan, stages
     from cortex.frontend.trace import Trace
     from cortex.poly.bounds import in_bounds
     from cortex.poly.prove import PATIENT, Prover
+    from cortex.schedule.default import Choices
 
     trace = Trace(model, weights)
     trace.see(examples)
     results: list[Verified] = []
     prover: Prover | None = None
-    for stage in stages(trace.model(), Plan(Target.host())):
+    plan = Plan(Target.host(), threads=2 if parallel else 1, choices=Choices(parallel=parallel))
+    for stage in stages(trace.model(), plan):
         if stage.name in wanted:
             start = time.perf_counter()
             prover = prover if prover and prover.knows(stage.func) else Prover(stage.func, milliseconds=PATIENT)

@@ -6,7 +6,8 @@ Each statement list takes the longest of what its pipelines need and what its da
 
 with the rate of each byte that of the distance it comes from. A core overlaps these inside a list, and hardly across
 lists. To it comes entering and leaving loops, choosing arms, and barriers. The constants are those of the machine
-and the weights of operations in `issue`; none belongs to a single model.
+and the weights of operations in `issue`; none belongs to a single model. On several threads, a phase takes what the
+thread with most of it takes (`shares`); what threads do to each other's caches is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from cortex.cost.count import Counter, Runs, Work
 from cortex.cost.issue import Issue, issues
 from cortex.cost.machine import Machine
 from cortex.cost.movement import Movement
+from cortex.cost.shares import Shares
 from cortex.cost.sites import Phase
 from cortex.ilir.ir import Func, If, LoopKind, Switch
 from cortex.lower.linear_form import LinearForm
@@ -32,20 +34,17 @@ Array = npt.NDArray[Any]
 class PhaseTime:
     """One phase: predicted microseconds by group (the last is outside the groups), work, bytes by level, and why.
 
+    `us` are microseconds in all: of the groups of the thread that is done last, where threads run different groups.
     `bound` names what most of the time goes to: "arithmetic", "loads", "latency", "L2", "beyond L2", "overhead".
     `parts` are the microseconds by that reason.
     """
 
     phase: Phase
     us_by_group: Array
+    us: float
     work: Work
     bytes: dict[str, float]
     parts: dict[str, float]
-
-    @property
-    def us(self) -> float:
-        """Microseconds in all."""
-        return float(self.us_by_group.sum())
 
     @property
     def bound(self) -> str:
@@ -75,6 +74,7 @@ class Predictor:
         self.machine = machine
         self.counter = Counter(f)
         self.movement = Movement(self.counter.sites)
+        self.shares = Shares(self.counter.sites)
         self.issues = issues(self.counter.sites, self.movement.accesses, machine.registers)
         touched = self.movement.touched_by
         self.site = np.array([a.site.number for a in touched], int)
@@ -83,33 +83,36 @@ class Predictor:
             (site, sum(isinstance(s, If | Switch) for s in site.body)) for site in self.counter.sites.sites
         ]
 
-    def __call__(self, form: LinearForm) -> Prediction:
-        """What the request will take."""
+    def __call__(self, form: LinearForm, threads: int = 1) -> Prediction:
+        """What the request will take on so many threads."""
         m, sites = self.machine, self.counter.sites
         runs = self.counter(form)
         columns = runs.runs.shape[1]
         arrive, levels = self._arrivals(runs)
-        times = [np.zeros(columns) for _ in sites.phases]
-        parts: list[dict[str, float]] = [{} for _ in sites.phases]
+        share = self.shares.busiest(runs, threads)
+        barrier = m.barrier if threads > 1 else 0.0
+        spent: list[dict[str, Array]] = [{} for _ in sites.phases]
 
         def spend(phase: int, reason: str, ns: Array) -> None:
-            times[phase] += ns
-            parts[phase][reason] = parts[phase].get(reason, 0.0) + float(ns.sum()) / 1e3
+            spent[phase][reason] = spent[phase].get(reason, np.zeros(columns)) + ns
 
         for each in self.issues:
             n = runs.runs[each.site.number]
             if n.any():
                 reason, ns = self._list_time(each, n, {level: ns[each.site.number] for level, ns in arrive.items()})
-                spend(each.site.phase, reason, ns)
+                spend(each.site.phase, reason, ns * share[each.site.number])
         for site, branches in self.overheads:
-            cost = m.branch * branches + m.barrier * site.counts.barriers
+            cost = m.branch * branches + barrier * site.counts.barriers
             if cost:
-                spend(site.phase, "overhead", cost * runs.runs[site.number])
+                spend(site.phase, "overhead", cost * runs.runs[site.number] * share[site.number])
             if site.loop is not None and site.loop.kind is LoopKind.SERIAL:
-                spend(site.phase, "overhead", m.loop * runs.runs[site.parent])
+                spend(site.phase, "overhead", m.loop * runs.runs[site.parent] * share[site.parent])
         work = runs.work()
+        times = [sum(reasons.values(), np.zeros(columns)) for reasons in spent]
+        last = self.shares.last(form, sum(times, np.zeros(columns)), threads) / 1e3
+        parts = [{reason: float(ns @ last) for reason, ns in reasons.items()} for reasons in spent]
         phases = tuple(
-            PhaseTime(phase, t / 1e3, w, b, p)
+            PhaseTime(phase, t / 1e3, float(t @ last), w, b, p)
             for phase, t, w, b, p in zip(sites.phases, times, work, levels, parts, strict=True)
         )
         return Prediction(runs, phases, sum(w.barriers for w in work), m.call / 1e3)

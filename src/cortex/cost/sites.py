@@ -5,7 +5,7 @@ how often each site runs times what one run does, so everything here is found on
 adds the numbers of runs (see `count`).
 
 A *phase* is one outermost loop nest: before the recursion, or inside the loop over groups under the arm of a kind.
-Phase 0 is what is left: the loop over groups and the choice of the arm.
+Phase 0 is what is left: the loop over groups, that over parts where there is one, and the choice of the arm.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cortex.ilir.count import Counts, count_list
 from cortex.ilir.ir import Accumulate, For, Func, If, Scope, Stmt, Store, Switch
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Index, Int
+from cortex.lower.linear_form import NUM_PARTS
 from cortex.lower.places import GROUP
 
 Block = tuple[Stmt, ...]
@@ -85,7 +86,8 @@ class Sites:
             match s:
                 case For():
                     is_groups = phase == 0 and s.var == GROUP.name
-                    inner = phase if phase or is_groups else self._phase(s, groups, kind)
+                    is_parts = phase == 0 and s.hi == NUM_PARTS
+                    inner = phase if phase or is_groups or is_parts else self._phase(s, groups, kind)
                     self._block(s.body, site.number, s, inner, groups or is_groups, kind)
                 case If(cond, then, orelse):
                     self._block(then, site.number, None, phase, groups, _kind_tested(cond, kind))

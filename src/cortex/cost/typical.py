@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cortex.lower.linear_form import LinearForm, max_edges, num_edges
+from cortex.lower.linear_form import NUM_PARTS, PART_GROUP, LinearForm, max_edges, num_edges
 from cortex.ra import ir as ra
 
 BATCHES = (1, 10)
@@ -18,9 +18,9 @@ PARSE_TREE = (19, 6, 3, 2, 2, 1, 1, 1, 1, 1)
 EDGES = 2
 
 
-def typical(m: ra.Model) -> list[LinearForm]:
-    """A request of one structure and one of ten."""
-    return [_request(m, batch) for batch in BATCHES]
+def typical(m: ra.Model, threads: int = 1) -> list[LinearForm]:
+    """A request of one structure and one of ten; in parts for so many threads, for programs that compute by parts."""
+    return [_request(m, batch, min(batch, threads)) for batch in BATCHES]
 
 
 def recurses(kind: ra.Kind) -> bool:
@@ -28,18 +28,22 @@ def recurses(kind: ra.Kind) -> bool:
     return any(isinstance(let.op, ra.State | ra.OverChildren) for let in kind.lets)
 
 
-def _request(m: ra.Model, batch: int) -> LinearForm:
+def _request(m: ra.Model, batch: int, parts: int) -> LinearForm:
     inner = [k for k, kind in enumerate(m.kinds) if recurses(kind)]
     leaves = [k for k, kind in enumerate(m.kinds) if not recurses(kind)] or inner
     single = not m.lists and all(len(_children(m.kinds[k])) <= 1 for k in inner)
     levels = (1,) * SEQUENCE if single else PARSE_TREE
-    kinds, lengths = [], []
-    for height, nodes in enumerate(levels):
-        allowed = leaves if height == 0 or not inner else inner
-        shared = min(len(allowed), nodes * batch)
-        for i in range(shared):
-            kinds.append(allowed[(i + height) % len(allowed)])
-            lengths.append((nodes * batch * (i + 1)) // shared - (nodes * batch * i) // shared)
+    kinds, lengths, heights, part_group = [], [], [], [0]
+    for part in range(parts):
+        structures = batch * (part + 1) // parts - batch * part // parts
+        for height, nodes in enumerate(levels):
+            allowed = leaves if height == 0 or not inner else inner
+            shared = min(len(allowed), nodes * structures)
+            for i in range(shared):
+                kinds.append(allowed[(i + height) % len(allowed)])
+                lengths.append((nodes * structures * (i + 1)) // shared - (nodes * structures * i) // shared)
+                heights.append(height)
+        part_group.append(len(lengths))
     total = sum(lengths)
     ends = np.cumsum(lengths)
     starts = total - ends
@@ -54,11 +58,13 @@ def _request(m: ra.Model, batch: int) -> LinearForm:
         "group_kind": np.array(kinds),
         "kind_start": np.concatenate([[0], np.cumsum([len(x) for x in by_kind])]),
         "kind_node": np.concatenate(by_kind),
+        PART_GROUP.name: np.array(part_group),
     }
     sizes = {"num_nodes": total, "num_groups": len(lengths), "num_roots": batch, "max_group": max(lengths)}
+    sizes[NUM_PARTS.name] = parts
     has_edges = np.zeros(total, int)
-    for nodes_of, k in zip(kind_nodes, kinds, strict=True):
-        has_edges[nodes_of] = EDGES if k in inner and len(levels) > 1 and nodes_of[0] < total - levels[0] * batch else 0
+    for nodes_of, k, height in zip(kind_nodes, kinds, heights, strict=True):
+        has_edges[nodes_of] = EDGES if k in inner and height else 0
     for relation in m.lists:
         pointer = np.concatenate([[0], np.cumsum(has_edges)])
         edges = int(pointer[-1])

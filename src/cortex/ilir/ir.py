@@ -82,7 +82,7 @@ class IndexFunction(Node):
     Facts (for arguments inside the domain): "in_nodes" 0 <= f(x) < num_nodes; "below" f(x) > x (a child's id
     is greater than its parent's), or f(x) == -1 where there is no child; "increasing" f(x) <= f(x+1); "non_negative"
     f(x) >= 0; "injective" f(x) != f(y) for x != y; "outside_group" f(x) lies in another group than the node (or the
-    edge's parent) x; `less_than` an upper bound f(x) < less_than.
+    edge's parent) x, and in the same part; `less_than` an upper bound f(x) < less_than.
     """
 
     name: str

@@ -30,6 +30,17 @@ Which nodes are a group is the policy's:
              leaf.
     none     one node. Groups run in the order of policy `height`, so that leaves come last.
 
+Parts. For programs that compute whole structures at once, each by one thread, a request is divided into parts: so
+many as there are threads, or fewer, where it falls into fewer sets of nodes that no edge connects. Such a set is in
+one part; the largest is given out first, each to the part that has fewest nodes so far (of equals, the set that has
+the first node, the first part). All of the above holds, and
+
+* the policy's groups are cut at the parts: the nodes of a group are of one part;
+* the groups of a part are listed one after the other, and so its nodes have consecutive ids; no part is empty;
+* a child is in its parent's part.
+
+With one part, and for programs that need none, groups and ids are those of the policy alone.
+
 Variants. Where a model has kinds that inline children, kinds are chosen anew after all nodes have kind and height:
 a node of odd height whose one parent is just one higher is inlined by that parent, if both kinds have variants for
 it. The parent gets the variant that inlines just those children, and they get the variant that computes nothing. So
@@ -44,6 +55,8 @@ Arrays (int32 in memory; an index function of one argument each):
     kind_start       kinds + 1        increasing; kind_node[kind_start[k] : kind_start[k+1]] are the nodes of kind k
     kind_node        nodes            in_nodes; a permutation, ids falling within a kind
     node_kind        nodes            < num_kinds; only where kinds share groups
+    part_group       parts + 1        increasing; part p has the groups part_group[p] .. part_group[p+1]-1; only for
+                                      programs that compute by parts
     child_SLOT       nodes            id of the child in attribute SLOT, or -1 where there is none; below
     LIST_ptr         nodes + 1        increasing; node n's edges are LIST_ptr[n] .. LIST_ptr[n+1]-1, in child order
     LIST_child       edges of LIST    in_nodes; the child at the lower end of an edge; greater than LIST_parent
@@ -59,8 +72,8 @@ Edges of the nodes of a group are therefore consecutive too: LIST_ptr[start] .. 
 Float fields are buffers field_NAME of shape (num_nodes, *shape), with rows padded like every other buffer.
 
 Sizes: num_nodes, num_groups, num_roots, max_group (nodes of the largest group), and for each list relation
-num_LIST_edges and max_LIST_edges (edges of the largest group). With `dedup` there is also num_user_nodes, which no
-program takes: the extent of `order`.
+num_LIST_edges and max_LIST_edges (edges of the largest group). For programs that compute by parts there is num_parts;
+with `dedup` there is also num_user_nodes, which no program takes: the extent of `order`.
 """
 
 from __future__ import annotations
@@ -76,6 +89,15 @@ NUM_NODES = Var("num_nodes")
 NUM_GROUPS = Var("num_groups")
 NUM_ROOTS = Var("num_roots")
 MAX_GROUP = Var("max_group")
+NUM_PARTS = Var("num_parts")
+
+PART_GROUP = IndexFunction(
+    "part_group",
+    Binary("add", NUM_PARTS, Int(1)),
+    ("increasing", "non_negative"),
+    Binary("add", NUM_GROUPS, Int(1)),
+)
+"""Declared, with the size `num_parts`, by programs that compute by parts."""
 
 
 def num_edges(relation: str) -> Var:

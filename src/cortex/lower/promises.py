@@ -16,10 +16,10 @@ from cortex.errors import InternalError
 from cortex.ilir.ir import Promise
 from cortex.ir.scalar import Binary, Expr, Index, Int, Var
 from cortex.ir.simplify import add, sub
-from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, max_edges, num_edges
+from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, NUM_PARTS, PART_GROUP, max_edges, num_edges
 from cortex.ra import ir as ra
 
-G, N, E, PLACE = Var("of_g"), Var("of_n"), Var("of_e"), Var("of_place")
+G, N, E, P, PLACE = Var("of_g"), Var("of_n"), Var("of_e"), Var("of_p"), Var("of_place")
 
 
 def promises(m: ra.Model) -> tuple[Promise, ...]:
@@ -30,6 +30,17 @@ def promises(m: ra.Model) -> tuple[Promise, ...]:
         *(p for slot in m.slots for p in _slot(slot)),
         *(p for relation in m.lists for p in _list(relation)),
         *(p for n, kind in enumerate(m.kinds) for path in _paths_read(kind) for p in _exists(n, kind.own_group, path)),
+    )
+
+
+def promises_of_parts() -> tuple[Promise, ...]:
+    """What a linear form that is divided into parts promises besides: all groups are in one part, and none is empty."""
+    first, after = _at(PART_GROUP.name, P), _at(PART_GROUP.name, add(P, 1))
+    return (
+        Promise((), (), _le(NUM_PARTS, NUM_GROUPS)),
+        Promise((), (), _eq(_at(PART_GROUP.name, Int(0)), Int(0))),
+        Promise((), (), _eq(_at(PART_GROUP.name, NUM_PARTS), NUM_GROUPS)),
+        Promise((P.name,), (_le(Int(0), P), _lt(P, NUM_PARTS)), _lt(first, after)),
     )
 
 

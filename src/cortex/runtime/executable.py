@@ -20,7 +20,7 @@ from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Load, Var
-from cortex.lower.linear_form import LinearForm
+from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.forest import Forest
@@ -126,14 +126,14 @@ class Executable:
         form = self.linearize(structures)
         loaded = self._require()
         compiled, machine = loaded.compiled, here()
-        batch = _batch(structures)
+        batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
         return make_report(
             compiled.model.name,
             tuple(k.name for k in compiled.model.kinds),
             compiled.schedule,
             form,
-            Predictor(compiled.func, machine)(form),
-            timeline(compiled.func, compiled.code.target, form, loaded.params),
+            Predictor(compiled.func, machine)(form, threads),
+            timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
             best_us(lambda: loaded.program.prepare(batch)),
@@ -147,16 +147,17 @@ class Executable:
         from cortex.runtime.measure_machine import here
 
         forms = None if structures is None else [self.linearize(structures)]
-        compiled = self.compiled
+        compiled, threads = self.compiled, self._threads
         kinds = tuple(k.name for k in compiled.model.kinds)
-        phases = explanation(compiled.model.name, kinds, compiled.func, forms or typical(compiled.model), here())
+        forms = forms or typical(compiled.model, threads)
+        phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
         chosen = [f"  {c.text()}" for c in compiled.considered]
         return "\n".join([phases, *(["", "steps considered:", *chosen] if chosen else [])])
 
     def linearize(self, structures: Any) -> LinearForm:
-        """The linear form of a request."""
+        """The linear form of a request, as it is for a call on the default number of threads."""
         batch = _batch(structures)
-        return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch))
+        return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch, self._threads))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64."""
@@ -237,7 +238,7 @@ class _Loaded:
         for table, program in zip(m.tables, compiled.tables, strict=True):
             self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
-        self.linearizer = linearizer(m, accessors, align=align)
+        self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
         code = load(compiled.code)
         read = {n.buffer for s in f.body for n in walk(s) if isinstance(n, Load)}
         packed = {p.buffer: pack(p, self.params) for p in f.packings}
@@ -253,9 +254,9 @@ class _Loaded:
         """Run a request; a program without parallel loops has work for one thread only."""
         return self.program.run(batch, single, threads if self.shared_out else 1)
 
-    def linear_form(self, batch: Any) -> LinearForm:
-        """The linear form of a request as arrays."""
-        return LinearForm(**self.linearizer.linearize(batch))
+    def linear_form(self, batch: Any, threads: int) -> LinearForm:
+        """The linear form of a request as arrays, as it is for a call on `threads` threads."""
+        return LinearForm(**self.linearizer.linearize(batch, threads))
 
 
 def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
@@ -284,8 +285,13 @@ def _entry(
         case Scope.PRIVATE:
             return "private", private_stride(b)
         case _:
-            rows = b.shape[0] if b.shape else Int(1)
-            return ("scratch", rows.name, _row(b)) if isinstance(rows, Var) else ("scratch", None, _elements(b))
+            match b.shape:
+                case (copies, Var(rows), *_) if copies == NUM_PARTS:
+                    return "scratch", rows, _elements(b), NUM_PARTS.name
+                case (Var(rows), *_):
+                    return "scratch", rows, _elements(b)
+                case _:
+                    return "scratch", None, _elements(b)
 
 
 def _row(b: Buffer) -> int:

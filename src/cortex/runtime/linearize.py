@@ -52,26 +52,42 @@ def linearize(
     *,
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
+    parts: int | None = None,
 ) -> LinearForm:
-    """The linear form of a list of structures or a forest; `children` and `fields` are those of `compile`."""
+    """The linear form of a list of structures or a forest; `children` and `fields` are those of `compile`.
+
+    With `parts`, it is divided into at most so many parts and tells them; see lower/linear_form.py.
+    """
     batch = structures if isinstance(structures, Forest) else list(structures)
-    return LinearForm(**linearizer(m, Accessors(fields, children)).linearize(batch))
+    made = linearizer(m, Accessors(fields, children), parts=parts is not None)
+    return LinearForm(**made.linearize(batch, parts or 1))
 
 
 def linearizer(
-    m: Model, accessors: Accessors | None = None, *, align: int = 1, max_nodes: int | None = None
+    m: Model,
+    accessors: Accessors | None = None,
+    *,
+    align: int = 1,
+    max_nodes: int | None = None,
+    parts: bool = False,
 ) -> _native.Linearizer:
     """The native linearizer of a model's structures; see `linearizer_spec`."""
-    return _native.Linearizer(linearizer_spec(m, accessors, align=align, max_nodes=max_nodes))
+    return _native.Linearizer(linearizer_spec(m, accessors, align=align, max_nodes=max_nodes, parts=parts))
 
 
 def linearizer_spec(
-    m: Model, accessors: Accessors | None = None, *, align: int = 1, max_nodes: int | None = None
+    m: Model,
+    accessors: Accessors | None = None,
+    *,
+    align: int = 1,
+    max_nodes: int | None = None,
+    parts: bool = False,
 ) -> dict[str, Any]:
     """What `_native.Linearizer` needs to know about a model.
 
-    Rows of float fields are padded to a multiple of `align` elements. A request of more than `max_nodes` objects is
-    refused (by default `MAX_OBJECTS`); a `Forest`, which is in memory already, has only to fit the int32 ids.
+    With `parts`, requests are divided into parts, as many as each call says. Rows of float fields are padded to a
+    multiple of `align` elements. A request of more than `max_nodes` objects is refused (by default `MAX_OBJECTS`); a
+    `Forest`, which is in memory already, has only to fit the int32 ids.
     """
     given = accessors or Accessors()
     names = {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
@@ -90,6 +106,7 @@ def linearizer_spec(
         "needs": [_unique(_path(p) for p in _state_paths(kind) if not _is_sure(p, kind.guard)) for kind in m.kinds],
     }
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
+    spec["parts"] = parts
     spec["max_nodes"] = MAX_OBJECTS if max_nodes is None else max_nodes
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)

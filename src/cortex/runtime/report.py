@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cortex.runtime.timeline import Timeline
 
 REPEATS, SECONDS = 5, 0.15
+
+Span: TypeAlias = tuple[int, int | None, int, float, float]  # thread, group, phase, begin, end
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ class GroupReport:
 class Report:
     """A request. `measured_us` is the compiled function with the clock on; `call_us` a whole call from Python.
 
-    `spans` are (group or None, phase, begin, end) in microseconds, as they ran in the fastest of many runs; phases and
-    groups have the least time they took in any run, so they may add up to less.
+    `spans` are (thread, group or None, phase, begin, end) in microseconds, as they ran in the fastest of many runs;
+    phases and groups have the least time they took in any run, on the thread that took longest, so they may add up to
+    less.
     """
 
     model: str
@@ -67,7 +70,7 @@ class Report:
     measured_us: float
     call_us: float
     linearize_us: float
-    spans: tuple[tuple[int | None, int, float, float], ...]
+    spans: tuple[Span, ...]
     schedule: Schedule
 
     def __str__(self) -> str:
@@ -86,7 +89,8 @@ def make_report(
     linearize_us: float,
 ) -> Report:
     """Put what is known of a request together."""
-    spent = ran.spent
+    threads = len(ran.spent)
+    spent, of_phases = ran.spent.max(axis=0), ran.spent.sum(axis=1).max(axis=0)
     lengths = form.arrays["group_len"].tolist()
     group_kinds = form.arrays["group_kind"].tolist()
     predicted = _by_group(form, [(p.phase.kind, p.us_by_group) for p in prediction.phases])
@@ -104,22 +108,23 @@ def make_report(
             p.work.stored,
             p.bytes,
             p.us,
-            float(spent[:, p.phase.number].sum()),
+            float(of_phases[p.phase.number]),
             p.bound,
         )
         for p in prediction.phases
         if p.phase.number
     )
     spans = tuple(
-        (None if g == len(lengths) else int(g), int(p) - 1, float(ran.times[g, p, 0]), float(ran.times[g, p, 1]))
-        for g, p in np.argwhere(~np.isnan(ran.times[:, :, 0]))
+        (int(t), None if g == len(lengths) else int(g), int(p) - 1, float(begin), float(end))
+        for t, g, p in np.argwhere(~np.isnan(ran.times[..., 0]))
+        for begin, end in [ran.times[t, g, p]]
     )
     counted = {
         kind: sum(n for n, k in zip(lengths, group_kinds, strict=True) if k == i) for i, kind in enumerate(kinds)
     }
     return Report(
         name,
-        f"{machine.cpu}, one core, {machine.peak:.0f} GFLOP/s",
+        f"{machine.cpu}, {_cores(threads)}, {machine.peak:.0f} GFLOP/s{' each' * (threads > 1)}",
         form.sizes["num_roots"],
         form.sizes["num_nodes"],
         counted,
@@ -130,7 +135,7 @@ def make_report(
         ran.us,
         call_us,
         linearize_us,
-        tuple(sorted(spans, key=lambda s: s[2])),
+        tuple(sorted(spans, key=lambda s: (s[0], s[3]))),
         schedule,
     )
 
@@ -145,12 +150,14 @@ def _by_group(form: LinearForm, phases: Sequence[tuple[int | None, Any]]) -> Any
     return total
 
 
-def explanation(name: str, kinds: Sequence[str], f: Func, forms: Sequence[LinearForm], machine: Machine) -> str:
-    """The predicted time of each phase for some requests, and why it takes that long."""
+def explanation(
+    name: str, kinds: Sequence[str], f: Func, forms: Sequence[LinearForm], machine: Machine, threads: int = 1
+) -> str:
+    """The predicted time of each phase for some requests on so many threads, and why it takes that long."""
     predict = Predictor(f, machine)
-    lines = [f"{name}, predicted for {machine.cpu} ({machine.peak:.0f} GFLOP/s, one core); nothing was run"]
+    lines = [f"{name}, predicted for {machine.cpu} ({machine.peak:.0f} GFLOP/s, {_cores(threads)}); nothing was run"]
     for form in forms:
-        p = predict(form)
+        p = predict(form, threads)
         sizes = form.sizes
         request = f"{_count(sizes['num_roots'], 'structure')}, {sizes['num_nodes']} nodes"
         lines += ["", f"{request} in {_count(sizes['num_groups'], 'group')}: {p.us:.1f} us"]
@@ -187,6 +194,10 @@ def best_us(run: Any) -> float:
         best = min(best, (time.perf_counter_ns() - start) / 1e3)
         calls += 1
     return best
+
+
+def _cores(threads: int) -> str:
+    return "one core" if threads == 1 else f"{threads} threads"
 
 
 def size_text(size: float) -> str:

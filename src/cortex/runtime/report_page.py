@@ -16,7 +16,7 @@ from cortex.ilir.ir import Case, Func, Switch
 from cortex.ilir.show import show_stmts
 from cortex.ir.node import rewrite
 from cortex.lower.linear_form import LinearForm
-from cortex.runtime.report import Report, size_text
+from cortex.runtime.report import Report, Span, size_text
 from cortex.runtime.tree_drawing import colour_of_kind, colour_of_phase, draw
 
 LEVELS = ("L1", "L2", "beyond L2")
@@ -81,29 +81,38 @@ def _cards(r: Report) -> Iterator[str]:
 
 def _timeline(r: Report) -> Iterator[str]:
     total = max((end for *_, end in r.spans), default=0.0) or 1.0
-    yield '<p class="lane-name">thread 0</p><div class="timeline"><div class="lane">'
-    for group, phase, begin, end in r.spans:
-        where = "before the groups" if group is None else f"group {group}, {r.groups[group].nodes} nodes"
-        label = escape(f"{r.phases[phase].label}, {where}: {_us(end - begin)} from {_us(begin)} on", quote=True)
-        place = f"left:{100 * begin / total:.3f}%;width:{100 * (end - begin) / total:.3f}%"
-        style = f"--of:{colour_of_phase(phase)};{place}"
-        yield f'<div class="span" data-phase="{phase}" style="{style}" title="{label}"></div>'
-    yield '</div><div class="groups">'
-    for group in sorted({g for g, *_ in r.spans if g is not None}):
-        mine = [(begin, end) for g, _, begin, end in r.spans if g == group]
-        first, last = min(b for b, _ in mine), max(e for _, e in mine)
-        part = (last - first) / total
-        text = f'<b class="{"" if part > 0.06 else "wide"}">{group}</b>' if part > 0.02 else ""
-        place = f"left:{100 * first / total:.3f}%;width:{100 * (last - first) / total:.3f}%"
-        yield f'<span style="{place}" title="group {group}">{text}</span>'
-    yield '</div><div class="axis">'
+    threads = max((thread for thread, *_ in r.spans), default=0) + 1
+    for thread in range(threads):
+        yield f'<p class="lane-name">thread {thread}</p><div class="timeline"><div class="lane">'
+        yield from _lane(r, [span for span in r.spans if span[0] == thread], total)
+        yield "</div>" * (thread < threads - 1)
+    yield '<div class="axis">'
     for part in range(5):
         yield f'<span style="left:{25 * part}%">{_us(total * part / 4)}</span>'
     yield '</div></div><div class="legend">'
     for number, p in enumerate(r.phases):
         yield f'<span><span class="dot" style="--of:{colour_of_phase(number)}"></span>{escape(p.label)}</span>'
     yield '</div><p class="note">The fastest of many runs, with the clock read around each phase. '
-    yield "Numbers below the lane are groups.</p>"
+    yield "Numbers below a lane are groups.</p>"
+
+
+def _lane(r: Report, spans: list[Span], total: float) -> Iterator[str]:
+    """What one thread did, and the groups below it."""
+    for _, group, phase, begin, end in spans:
+        where = "before the groups" if group is None else f"group {group}, {r.groups[group].nodes} nodes"
+        label = escape(f"{r.phases[phase].label}, {where}: {_us(end - begin)} from {_us(begin)} on", quote=True)
+        place = f"left:{100 * begin / total:.3f}%;width:{100 * (end - begin) / total:.3f}%"
+        style = f"--of:{colour_of_phase(phase)};{place}"
+        yield f'<div class="span" data-phase="{phase}" style="{style}" title="{label}"></div>'
+    yield '</div><div class="groups">'
+    for group in sorted({g for _, g, *_ in spans if g is not None}):
+        mine = [(begin, end) for _, g, _, begin, end in spans if g == group]
+        first, last = min(b for b, _ in mine), max(e for _, e in mine)
+        part = (last - first) / total
+        text = f'<b class="{"" if part > 0.06 else "wide"}">{group}</b>' if part > 0.02 else ""
+        place = f"left:{100 * first / total:.3f}%;width:{100 * (last - first) / total:.3f}%"
+        yield f'<span style="{place}" title="group {group}">{text}</span>'
+    yield "</div>"
 
 
 def _phases(r: Report) -> str:

@@ -1,20 +1,21 @@
-"""When each phase of a request ran: the same program with the clock read around every phase.
+"""When each phase of a request ran on each thread: the same program with the clock read around every phase.
 
     for g: { inner: h }     ->     for g: { stamps[g, 1, 0] = clock(); inner: h; stamps[g, 1, 1] = clock() }
 
 The measured program is a build of its own, so the one in use stays as it is; reading the clock costs some tens of
-nanoseconds per phase and group, and those are in the measured times.
+nanoseconds per phase and group, and those are in the measured times. Every thread has stamps of its own.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from cortex import _native
 from cortex.codegen.target import Target
 from cortex.cost.sites import Block, Sites
 from cortex.ilir.ir import Buffer, Case, For, Func, If, Mark, Scope, Stmt, Switch
@@ -29,11 +30,12 @@ CALLS, SECONDS = 5, 0.15
 
 @dataclass(frozen=True)
 class Timeline:
-    """Microseconds since the start of the request: begin and end of each phase in each group.
+    """Microseconds since the start of the request: begin and end of each phase in each group on each thread.
 
-    Shape (groups + 1, phases, 2), the last row being what runs outside the loop over groups; NaN where a phase does
-    not run. These are from the fastest run, which took `us` as a whole. `spent` (groups + 1, phases) is the least
-    time that each phase took in any run: where other programs interrupt every run, they rarely hit the same phase.
+    Shape (threads, groups + 1, phases, 2), the last row being what runs outside the loop over groups; NaN where a
+    thread does not run a phase. These are from the fastest run, which took `us` as a whole. `spent` (threads,
+    groups + 1, phases) is the least time that each phase took in any run: where other programs interrupt every run,
+    they rarely hit the same phase.
     """
 
     times: Array
@@ -70,22 +72,30 @@ def instrument(f: Func) -> Func:
     return replace(f, buffers=(*f.buffers, Buffer(STAMPS, "i64", shape, Scope.SCRATCH)), body=block(f.body))
 
 
-def timeline(f: Func, target: Target, form: LinearForm, params: Mapping[str, Any]) -> Timeline:
-    """Run a request with the clock on: the fastest of many runs."""
+def timeline(f: Func, target: Target, form: LinearForm, params: Mapping[str, Any], threads: int = 1) -> Timeline:
+    """Run a request with the clock on, on so many threads: the fastest of many runs."""
     from cortex.codegen.llvm.run import prepare
 
     fields = {name if name.startswith("field_") else f"field_{name}": x for name, x in form.fields.items()}
-    prepared = prepare(instrument(f), target, form.sizes, form.arrays, {**params, **fields})
-    stamps = prepared.buffers[STAMPS]
-    ticks_per_us = _ticks_per_us(prepared)
+    prepared = prepare(instrument(f), target, form.sizes, form.arrays, {**params, **fields}, threads)
+    stamps = np.zeros((threads, *prepared.buffers[STAMPS].shape), np.int64)
+    tables = [prepared.addresses.copy() for _ in range(threads)]
+    for table, mine in zip(tables, stamps, strict=True):
+        table[-1] = mine.ctypes.data  # the buffer that `instrument` adds is the last
+
+    def call() -> None:
+        addresses = [table.ctypes.data for table in tables]
+        _native.run_entry(prepared.code.address, addresses, prepared.sizes.ctypes.data)
+
+    ticks_per_us = _ticks_per_us(call, stamps)
     best = least = None
     calls, end = 0, time.perf_counter() + SECONDS
     while calls < CALLS or time.perf_counter() < end:
         stamps[:] = 0
-        prepared.call()
+        call()
         calls += 1
         ran = stamps[stamps > 0]
-        taken = stamps[:, :, 1] - stamps[:, :, 0]
+        taken = stamps[..., 1] - stamps[..., 0]
         least = taken if least is None else np.minimum(least, taken)
         if best is None or (ran.size and np.ptp(ran) < np.ptp(best[best > 0])):
             best = stamps.copy()
@@ -97,13 +107,12 @@ def timeline(f: Func, target: Target, form: LinearForm, params: Mapping[str, Any
     return Timeline(times, float(np.nanmax(times)), least / ticks_per_us)
 
 
-def _ticks_per_us(prepared: Any) -> float:
+def _ticks_per_us(call: Callable[[], None], stamps: Array) -> float:
     """The rate of the clock that `Mark` stores, against the system's: from a first call to one 30 ms later."""
-    stamps = prepared.buffers[STAMPS]
-    prepared.call()
+    call()
     if not stamps.any():
         return 1.0
     first, start = int(stamps.max()), time.perf_counter()
     time.sleep(0.03)
-    prepared.call()
+    call()
     return (int(stamps.max()) - first) / (1e6 * (time.perf_counter() - start))

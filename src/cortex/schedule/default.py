@@ -20,6 +20,7 @@ from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import Block, buffers_of, constant_extent
 from cortex.schedule.nest import Nest, nest_of
 from cortex.schedule.pack import Pack
+from cortex.schedule.parallel_default import Mapping
 from cortex.schedule.registers import AS_REGISTERS_ALLOW, Registers, SumsNest, TileChoice
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
@@ -31,12 +32,14 @@ class Choices:
     """What a schedule of this kind leaves open.
 
     `fuse`: run nests that share their loops together. `tile` is for every nest of sums, but for those that `nests`
-    names by the loop of their rows; None leaves the tiles to whoever asks for the schedule.
+    names by the loop of their rows; None leaves the tiles to whoever asks for the schedule. `parallel`: what threads
+    share out, where there are several; by default columns.
     """
 
     fuse: bool = True
     tile: TileChoice | None = AS_REGISTERS_ALLOW
     nests: tuple[tuple[str, TileChoice], ...] = ()
+    parallel: Mapping | None = None
 
     def describe(self) -> str:
         """In a few words."""
@@ -48,6 +51,8 @@ class Choices:
                 continue
             steps = "" if t.unroll is None else f", {t.unroll} step{'s' * (t.unroll != 1)}"
             words.append(f"{name}tiles of {t.tallest} x {t.wide}{steps}")
+        if self.parallel is not None:
+            words.append(f"threads share {self.parallel}")
         return "; ".join(words)
 
     def tile_of(self, nest: str) -> TileChoice | None:

@@ -1,14 +1,20 @@
-"""How a scheduled function is shared among threads: columns where there are enough of them, else nodes.
+"""How a scheduled function is shared among threads: by output columns, by nodes, or by whole trees.
 
-It looks at loops, like the default schedule whose steps it follows. Each nest is given the outermost loop over
-blocks of output columns that can be parallel; blocks of equal width everywhere, so that a thread that wrote some
-columns is the one that reads them and needs no barrier. A nest with too few columns is shared out by nodes.
+It looks at loops, like the default schedule whose steps it follows.
+
+    columns   Each nest is given the outermost loop over blocks of output columns that can be parallel; blocks of equal
+              width everywhere, so that a thread that wrote some columns is the one that reads them and needs no
+              barrier. A nest with too few columns is shared out by nodes.
+    nodes     The nodes of each group are shared out; a nest whose nodes cannot be is shared out by columns.
+    trees     The loop over groups is run for whole structures, without a barrier; the nests before and after it are
+              shared out by nodes. Good for requests of many structures, and of no use for one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from cortex.errors import ScheduleError
 from cortex.ilir.ir import Accumulate, For, Func, If, LoopKind, Scope, Stmt, Switch
@@ -19,11 +25,14 @@ from cortex.poly.quick import QuickRules
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.locate import constant_extent
 from cortex.schedule.ownership import Around, place, touches
-from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.parallel import Alone, Parallel, is_parallel
+from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
 
 LEAST_WORK = 8192
 """Multiply-adds per node below which two threads are not faster than one: a barrier takes as long as the work."""
+
+Mapping: TypeAlias = Literal["columns", "nodes", "trees"]
 
 
 @dataclass(frozen=True)
@@ -39,23 +48,32 @@ class _Candidate:
         return constant_extent(self.loop) or 0
 
 
-def parallel_schedule(f: Func, threads: int, least_work: int = LEAST_WORK) -> tuple[Step[Func], ...]:
+def parallel_schedule(
+    f: Func, threads: int, mapping: Mapping | None = None, least_work: int = LEAST_WORK
+) -> tuple[Step[Func], ...]:
     """The steps that let `threads` threads run a scheduled function; none where that does not pay.
 
     The function computes the same on any number of threads; `threads` only says for how many it should be good.
+    Without a `mapping`, it is shared out by columns.
     """
-    return share_out(f, threads, least_work)[0]
+    return share_out(f, threads, mapping, least_work)[0]
 
 
-def share_out(f: Func, threads: int, least_work: int = LEAST_WORK) -> tuple[tuple[Step[Func], ...], Func]:
+def share_out(
+    f: Func, threads: int, mapping: Mapping | None = None, least_work: int = LEAST_WORK
+) -> tuple[tuple[Step[Func], ...], Func]:
     """The steps of `parallel_schedule`, and `f` after them."""
-    if threads < 2 or _work(f) < least_work:
+    by_trees = mapping == "trees"  # one barrier or two in all: what it pays for is up to the request
+    if threads < 2 or (not by_trees and _work(f) < least_work):
         return (), f
+    steps: list[Step[Func]] = []
+    if by_trees and (new := _accepted(f, ParallelTrees())) is not None:
+        steps.append(ParallelTrees())
+        f = new
     nests = [_candidates(f, s, around) for s, around in _nests(f.body, Around())]
     width = max((c.width for found in nests for c in found), default=1)
-    steps: list[Step[Func]] = []
     for found in nests:
-        for step in _preferred(found, threads, width):
+        for step in _preferred(found, threads, width, mapping in ("nodes", "trees")):
             new = _accepted(f, step)
             if new is not None:
                 steps.append(step)
@@ -74,6 +92,8 @@ def _nests(body: tuple[Stmt, ...], around: Around) -> list[tuple[For, Around]]:
     """The nests of a function: before the recursion, and one list per kind inside it."""
     found: list[tuple[For, Around]] = []
     for s in body:
+        if is_parallel(s):
+            continue
         if isinstance(s, For) and any(isinstance(inner, If) for inner in s.body):
             within = Around((*around.loops, s), around.lets)
             for arm in s.body:
@@ -100,12 +120,12 @@ def _candidates(f: Func, nest: For, around: Around) -> list[_Candidate]:
     return found
 
 
-def _preferred(found: list[_Candidate], threads: int, width: int) -> Iterator[Parallel]:
+def _preferred(found: list[_Candidate], threads: int, width: int, nodes_first: bool) -> Iterator[Parallel]:
     """First partitions that are the same in every group and have work for all, columns before others; then nodes."""
     fixed = [c for c in found if c.iterations >= threads]
     columns = [c for c in fixed if c.width]
     nodes = [c for c in found if not c.iterations]
-    for c in (*columns, *fixed, *nodes, *found):
+    for c in (*(nodes if nodes_first else ()), *columns, *fixed, *nodes, *found):
         grain = width // c.width if c.width and width % c.width == 0 else 1
         fits = c.iterations % grain == 0 and c.iterations // grain >= threads
         yield Parallel(c.loop.var, grain if fits else 1)

@@ -31,6 +31,7 @@ from cortex.schedule.interleave import Interleave
 from cortex.schedule.layout import Layout
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.parse_steps import parse_steps
 from cortex.schedule.peel import Peel
 from cortex.schedule.persist import Persist
@@ -49,7 +50,7 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
-    *(Parallel, Alone, PlaceBarriers, Persist),
+    *(Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)
 

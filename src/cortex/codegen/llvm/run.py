@@ -19,6 +19,7 @@ from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Buffer, Func, Scope
 from cortex.ilir.pack import pack
+from cortex.ilir.private import private_stride
 from cortex.ilir.to_python import extents
 from cortex.ir.scalar import Expr, Int
 from cortex.ir.simplify import simplify, substitute
@@ -58,9 +59,14 @@ def run(
 
 
 def prepare(
-    f: Func, target: Target, sizes: Mapping[str, int], index: Mapping[str, Array], buffers: Mapping[str, Array]
+    f: Func,
+    target: Target,
+    sizes: Mapping[str, int],
+    index: Mapping[str, Array],
+    buffers: Mapping[str, Array],
+    threads: int = 1,
 ) -> Prepared:
-    """Compile `f` and lay out its arguments.
+    """Compile `f` and lay out its arguments, for a team of so many threads.
 
     `index` gives the arrays of the index functions, `buffers` the contents of any buffers; packed buffers are made
     from the params. What is not given is NaN.
@@ -68,7 +74,7 @@ def prepare(
     given = dict(buffers) | {p.buffer: pack(p, buffers) for p in f.packings}
     functions = [np.ascontiguousarray(index[i.name], dtype=np.int32) for i in f.index_functions]
     in_memory = [b for b in f.buffers if b.scope is not Scope.REGISTER]
-    stored = [_storage(b, sizes, given.get(b.name)) for b in in_memory]
+    stored = [_storage(b, sizes, given.get(b.name), threads) for b in in_memory]
     views = {
         b.name: array[tuple(slice(_extent(e, sizes)) for e in b.shape)]
         for b, array in zip(in_memory, stored, strict=True)
@@ -79,12 +85,13 @@ def prepare(
     return Prepared(views, obj, load(obj), addresses, values, functions)
 
 
-def _storage(b: Buffer, sizes: Mapping[str, int], value: Array | None) -> Array:
-    """The memory of a buffer, padded and aligned as the code expects it."""
+def _storage(b: Buffer, sizes: Mapping[str, int], value: Array | None, threads: int) -> Array:
+    """The memory of a buffer, padded and aligned as the code expects it; of a private one, the first thread's copy."""
     shape = tuple(_extent(e, sizes) for e in extents(b))
     dtype = np.dtype(_DTYPES[b.dtype])
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    raw = np.zeros(size + _ALIGNMENT, dtype=np.uint8)
+    others = (threads - 1) * private_stride(b) * dtype.itemsize if b.scope is Scope.PRIVATE else 0
+    raw = np.zeros(size + others + _ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
     array: Array = raw[start : start + size].view(dtype).reshape(shape)
     if b.dtype == "f32":
