@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cortex.codegen.target import Target
-from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, Requests, recursion_steps
+from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, Requests, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
 from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
@@ -34,6 +34,7 @@ from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
 from cortex.schedule.parallel import Parallel
+from cortex.schedule.parallel_default import Mapping as Sharing
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.registers import Registers
@@ -163,6 +164,12 @@ class Plan:
             return default_schedule(f, registers, self.choices)
         return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f))
 
+    def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
+        """What threads share out of `f`, and what else was considered."""
+        if self.choices is not None:
+            return self.choices.parallel, ()
+        return sharing(f, self.machine(), self.wishes.requests()(m), self.threads)
+
     def _tiles(self, m: ra.Model, f: Func) -> TileFor:
         return Tiles.of(Estimator(f, self.machine()), self.wishes.requests()(m))
 
@@ -208,7 +215,8 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     yield Stage("lowered", m, Schedule(recursion), f, considered)
     loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
     if plan.threads > 1 and plan.schedule is None:
-        mapping = None if plan.choices is None else plan.choices.parallel
+        mapping, shared = plan.on_threads(m, f)
+        considered = (*considered, *shared)
         loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
     for each in loops:
         f = each.apply(f)

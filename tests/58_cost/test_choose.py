@@ -15,7 +15,7 @@ from cortex import zoo
 from cortex.codegen.target import Target
 from cortex.compiler import RECURSION_STEPS
 from cortex.cost import choose
-from cortex.cost.choose import Considered, recursion_steps
+from cortex.cost.choose import Considered, recursion_steps, sharing
 from cortex.cost.machine import Machine
 from cortex.cost.tuned import file_of, remember, remembered
 from cortex.cost.typical import typical
@@ -158,3 +158,22 @@ def test_compile_uses_what_tuning_found(tmp_path: Path, monkeypatch: pytest.Monk
     assert after.schedule == apart != before.schedule
     assert (after(trees).h == before(trees).h).all()
     assert after(trees, threads=2).h.tobytes() == before(trees).h.tobytes()
+
+
+def test_threads_share_columns_of_one_tree_and_trees_of_many(program: Any) -> None:
+    p = program("tree_lstm", 64)
+    f = next(s.func for s in p.stages if s.name == "lowered")
+    one, many = (p.linearize([p.small(Random(i)) for i in range(n)]) for n in (1, 64))
+    wide, found = sharing(f, Machine.example(), [one], 2)
+    assert wide == "columns"
+    assert [c.what for c in found if c.taken] == ["2 threads share columns"]
+    assert (considered(found, "2 threads share trees").ratio or 0) > 1.0, "one tree has work for one thread"
+    assert sharing(f, Machine.example(), [many], 2)[0] == "trees"
+
+
+def test_compile_for_threads_says_what_they_share() -> None:
+    entry = zoo.load("tree_gru")
+    weights, trees = entry.weights(64, 30), entry.structures(Random(0), 3, 30)
+    fast = cortex.compile(entry.model, weights, examples=trees, threads=2)
+    assert "2 threads share columns: " in fast.explain()
+    assert fast(trees).h.tobytes() == fast(trees, threads=1).h.tobytes()

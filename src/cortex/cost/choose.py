@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log
+from typing import get_args
 
 from cortex.cost.estimate import Estimate, Estimator
 from cortex.cost.machine import Machine
 from cortex.errors import ScheduleError
+from cortex.ilir.ir import Func
 from cortex.ir.step import Step, apply
 from cortex.lower.linear_form import LinearForm
 from cortex.lower.lower import lower
@@ -26,6 +28,7 @@ from cortex.recursion.refactor import Refactor
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Candidate, Tabulate, candidate
 from cortex.recursion.unroll import UnrollRecursion
+from cortex.schedule.parallel_default import Mapping
 
 Recursion = tuple[Step[ra.Model], ...]
 Requests = Callable[[ra.Model], Sequence[LinearForm]]
@@ -93,6 +96,23 @@ def recursion_steps(
     if has_examples:
         search.consider(Dedup(), "the examples repeat themselves", "the examples hardly repeat themselves")
     return search.recursion, tuple(search.considered)
+
+
+def sharing(
+    f: Func, machine: Machine, requests: Sequence[LinearForm], threads: int
+) -> tuple[Mapping, tuple[Considered, ...]]:
+    """What threads should share out in a lowered program: columns, unless something else is clearly better."""
+    estimate = Estimator(f, machine)
+    times: dict[Mapping, list[float]] = {
+        mapping: [estimate(form, threads, mapping).us for form in requests] for mapping in get_args(Mapping)
+    }
+    ratios = {mapping: _ratio(us, times["columns"]) for mapping, us in times.items()}
+    best = min(ratios, key=lambda mapping: ratios[mapping])
+    best = best if ratios[best] < GAIN else "columns"
+    return best, tuple(
+        Considered(f"{threads} threads share {mapping}", ratio, mapping == best, f"{sum(times[mapping]):.1f} us in all")
+        for mapping, ratio in ratios.items()
+    )
 
 
 class _Search:
@@ -168,6 +188,12 @@ class _Search:
         return self._spent(c.kind, ahead=True) / max(1, nodes) * c.limit
 
 
+def _ratio(us: Sequence[float], others: Sequence[float]) -> float:
+    """The geometric mean of the ratios, so that small requests count as much as large ones."""
+    ratios = [log(max(a, 1e-9) / max(b, 1e-9)) for a, b in zip(us, others, strict=True)]
+    return exp(sum(ratios) / len(ratios)) if ratios else 1.0
+
+
 def _size(n: int) -> str:
     return f"{n / 1e6:.1f} MB" if n >= 1e6 else f"{n / 1e3:.0f} kB"
 
@@ -182,6 +208,5 @@ class _Times:
     us: tuple[float, ...]
 
     def over(self, other: _Times) -> float:
-        """The geometric mean of the ratios, so that small requests count as much as large ones."""
-        ratios = [log(max(a, 1e-9) / max(b, 1e-9)) for a, b in zip(self.us, other.us, strict=True)]
-        return exp(sum(ratios) / len(ratios)) if ratios else 1.0
+        """How much longer the requests take than for another way."""
+        return _ratio(self.us, other.us)

@@ -16,7 +16,7 @@ scheduled program in detail.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,10 @@ from cortex.cost.machine import Machine
 from cortex.cost.parts import Part, parts_of
 from cortex.ilir.ir import Func
 from cortex.lower.linear_form import LinearForm
+from cortex.schedule.parallel_default import Mapping
 from cortex.schedule.registers import Registers
 
 Array = npt.NDArray[Any]
-Sharing = Literal["columns", "nodes", "trees"]
 NEST_NS = 15.0
 """Entering a nest: its bounds, its first lines, its loops."""
 
@@ -55,8 +55,10 @@ class Estimator:
         self.counter = Counter(f)
         self.parts = parts_of(self.counter.sites, Registers(machine.registers, machine.lanes))
 
-    def __call__(self, form: LinearForm, threads: int = 1, sharing: Sharing = "columns") -> Estimate:
+    def __call__(self, form: LinearForm, threads: int = 1, sharing: Mapping = "columns") -> Estimate:
         """What the request will take on `threads` threads."""
+        if sharing == "trees":
+            threads = max(1, min(threads, form.sizes["num_roots"]))
         runs = self.counter(form).runs
         rows = [runs[p.rows_site] for p in self.parts]
         used = [(p, n) for p, n in zip(self.parts, rows, strict=True)]
@@ -68,7 +70,7 @@ class Estimator:
         )
         return Estimate(nests, self._waiting(used, threads, sharing) / 1e3)
 
-    def _nest(self, p: Part, n: Array, runs: Array, distance: float, threads: int, sharing: Sharing) -> Array:
+    def _nest(self, p: Part, n: Array, runs: Array, distance: float, threads: int, sharing: Mapping) -> Array:
         """Nanoseconds of a nest by group."""
         m = self.machine
         # A thread has a share of the columns of every row, or all columns of a share of the rows.
@@ -85,7 +87,7 @@ class Estimator:
         longest = np.maximum.reduce([busy * share, read, waited, moved * share])
         return np.asarray(longest + NEST_NS * (n > 0))
 
-    def _waiting(self, used: list[tuple[Part, Array]], threads: int, sharing: Sharing) -> float:
+    def _waiting(self, used: list[tuple[Part, Array]], threads: int, sharing: Mapping) -> float:
         """Nanoseconds at barriers."""
         if threads == 1 or sharing == "trees" or not used:
             return 0.0
