@@ -30,7 +30,7 @@ from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.runtime.executable import Compiled, Executable
 from cortex.schedule.default import DEFAULT, Choices, Registers, default_schedule
-from cortex.schedule.parallel import Parallel
+from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.schedule import Schedule
 
@@ -164,10 +164,12 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     f = lower(m, plan.target.lanes, choices.inputs_first)
     yield Stage("lowered", m, Schedule(recursion), f)
     loops = plan.on_loops(f, choices)
+    shared = False
     for each in loops:
         f = each.apply(f)
-        if check and not isinstance(each, Parallel):  # until Alone(), other nests are still every thread's
-            ilir_verify.verify(f)
+        shared = shared or isinstance(each, Parallel)
+        if check:  # until Alone(), what is in no parallel loop is still every thread's
+            ilir_verify.verify(Alone().apply(f) if shared else f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f)
     f = run(PASSES, f)

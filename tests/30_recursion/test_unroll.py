@@ -162,8 +162,8 @@ def test_a_forest_of_arrays() -> None:
 def test_random_models() -> None:
     pytest.importorskip("torch")
     sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-    from random_cases import batches, compilable
-    from random_models import random_model
+    from random_cases import batches
+    from random_models import compilable, random_model
 
     unrolled = 0
     for seed in range(20, 80):

@@ -31,6 +31,8 @@ class Pack(Step[Func]):
         """`f` with packed weights."""
         loop = find_loop(f, self.columns, self)
         extent = constant_extent(loop)
+        if self.width < 1:
+            refuse(self, f"a panel cannot have {self.width} columns; use at least 1.", f, self.columns)
         if extent is None:
             refuse(self, f"the extent of {self.columns!r} is not constant.", f, self.columns)
         uses = _weights_read(f, loop)
