@@ -16,7 +16,6 @@ import random
 import time
 from collections import Counter
 
-import pytest
 from random_requests import random_case
 from random_schedules import faults, faults_compiled, random_schedule
 
