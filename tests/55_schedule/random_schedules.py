@@ -66,7 +66,7 @@ def random_schedule(m: ra.Model, rng: random.Random) -> Outcome:
 
 
 class _Attempts:
-    """Steps that were tried: a step must leave the program it is given as it was, and refuse with ScheduleError only."""
+    """Steps that were tried: a step leaves the program it is given as it was, and refuses with ScheduleError only."""
 
     def __init__(self) -> None:
         self.accepted: list[Step[Any]] = []

@@ -1,4 +1,4 @@
-"""Random steps: of any class, with arguments that mostly exist in the program; whether they are legal is theirs to say."""
+"""Random steps: of any class, with arguments that mostly exist in the program, whether they are legal there or not."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@
     pytest tests/55_schedule/test_random_schedules.py --schedules 1000 -s     the long run, which `make fuzz` does too
     pytest tests/55_schedule/test_random_schedules.py --schedules 1 --first-schedule 17
 
-For each schedule: steps refuse with ScheduleError or apply, and change nothing when they refuse; ra.interp of the model
-after the recursion steps, ilir.interp of the scheduled program and, for some, the compiled code give the states that
-ra.interp gives for the model as traced; the interpreter's counts are the cost model's; threads do not race, and give the
-same bits on any number of them; the schedule prints as what rebuilds it.
+For each schedule: steps refuse with ScheduleError or apply, and change nothing when they refuse; ra.interp of the
+model after the recursion steps, ilir.interp of the scheduled program and, for some, the compiled code give the states
+that ra.interp gives for the model as traced; the interpreter's counts are the cost model's; threads do not race, and
+give the same bits on any number of them; the schedule prints as what rebuilds it.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def variants(m: Model) -> dict[str, Any]:
 
 
 def _inlined(kind: Kind, below: Path = ()) -> Inlinings:
-    """The kinds of the nodes that a kind inlines, by their paths; only those further down than `below`, seen from there."""
+    """The nodes that a kind inlines below a node, each as the path from there and its kind."""
     at = len(below)
     return frozenset((c.path[at:], c.kind) for c in kind.inlined if c.path[:at] == below and len(c.path) > at)
 

@@ -22,11 +22,9 @@ from cortex.schedule.locate import Block, is_loop
 def carried(f: Func, loop: For) -> str | None:
     """A private buffer or register through which values pass into iterations of `loop`, or out of them."""
     own = {b.name for b in f.buffers if b.scope in PER_THREAD}
-    used = {n.buffer: n for n in walk(loop) if isinstance(n, Load | Store | Accumulate) and n.buffer in own}
-    indexed = {
-        n.buffer for n in walk(loop) if isinstance(n, Load | Store | Accumulate) and loop.var in free_vars(n.index)
-    }
-    for name in used:
+    used = [n for n in walk(loop) if isinstance(n, Load | Store | Accumulate) and n.buffer in own]
+    indexed = {n.buffer for n in used if loop.var in free_vars(n.index)}
+    for name in dict.fromkeys(n.buffer for n in used):
         after = (opens(block, name) for block in _afterwards(f, loop))
         out = next((first for first in after if first is not None), True)
         if name in indexed or not opens(loop.body, name) or not out:

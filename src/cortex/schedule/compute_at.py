@@ -27,8 +27,8 @@ class ComputeAt(Step[Func]):
                for t_0 in 0..16: t_at[t_0] = f(n2, j_o*16 + t_0)
                for j_i in 0..16: h[n2, j_o*16 + j_i] = g(t_at[j_i])
     legal:   one nest writes the temporary, and nothing else; all its uses are in the loop, which stands after it;
-             nothing up to there writes what the nest reads; every iteration uses one part of constant shape, and holds no
-             parallel loop. An element used in several iterations is computed in each of them.
+             nothing up to there writes what the nest reads; every iteration uses one part of constant shape, and
+             holds no parallel loop. An element used in several iterations is computed in each of them.
     """
 
     buffer: str

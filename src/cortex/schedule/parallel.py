@@ -22,9 +22,9 @@ class Parallel(Step[Func]):
 
     before:  for j_o in 0..16: for n: h[n, j_o*16 + l] = ...
     after:   for j_o_p in 0..8 parallel: for j_o_i in 0..2: for n: h[n, (j_o_p*2 + j_o_i)*16 + l] = ...     (grain 2)
-    legal:   no iteration touches an element of a shared buffer that another one writes; private buffers and registers, of
-             which every thread has its own, pass no value from one iteration to another or out of the loop; parallel
-             loops are not nested, and `grain` divides the number of iterations.
+    legal:   no iteration touches an element of a shared buffer that another one writes; private buffers and registers,
+             of which every thread has its own, pass no value from one iteration to another, into the loop or out of
+             it; parallel loops are not nested, and `grain` divides the number of iterations.
 
     What is parallel is up to the loop: a loop over blocks of output columns, over rows, over tiles of rows. A thread
     has the same blocks of columns in every group, so its share of the weights stays in its cache. Loops that are to
