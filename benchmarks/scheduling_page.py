@@ -37,6 +37,9 @@ they come from (`n` split gives `n_o`, `n_i`, and `n_t` for the tail), with a nu
 steps rely on is in `schedule/dependence.py`: accesses of one element are ordered only if one of them writes; an index
 that determines a loop's variable keeps the accesses within one iteration of that loop; and a child lies outside its
 parent's group. No step reassociates a sum but `VectorReduce`, whose order is fixed by the extent.
+
+A schedule that shares work among threads (`Parallel`, `Alone`) ends in `Alone()` and `PlaceBarriers()`, but for
+`Persist`: barriers are right for the program they were placed in. Any other is refused.
 """
 
 
