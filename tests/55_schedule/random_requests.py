@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Case:
     trace: Trace
     structures: list[Any]
 
-    @property
+    @cached_property
     def model(self) -> ra.Model:
         """The model before any step."""
         return simplify(self.trace.model())
@@ -71,8 +72,8 @@ class Case:
         return params | {f"field_{k}": v for k, v in form.fields.items()}
 
     def compiled(self, schedule: Schedule) -> Executable:
-        """The model compiled by exactly the steps of a schedule."""
-        return Executable(self.trace, lambda m, _: build(m, Plan(TARGET, schedule=schedule)))
+        """The model compiled by exactly the steps of a schedule, for any number of threads."""
+        return Executable(self.trace, lambda m, _: build(m, Plan(TARGET, schedule=schedule)), threads=2)
 
 
 def lowered(m: ra.Model) -> Func:

@@ -138,8 +138,7 @@ def faults(case: Case, outcome: Outcome) -> Iterator[str]:
     if not _counted(outcome.f, form, result.counts):
         yield "the counts of the cost model"
     if is_parallel(outcome.f):
-        for threads in (2, 3):
-            yield from races(outcome.f, form.sizes, form.arrays, threads)
+        yield from races(outcome.f, form.sizes, form.arrays, threads=3)
 
 
 def faults_compiled(case: Case, outcome: Outcome) -> Iterator[str]:
@@ -151,7 +150,7 @@ def faults_compiled(case: Case, outcome: Outcome) -> Iterator[str]:
     if not same(wanted, single, 2e-5, 2e-6):
         return  # ill-conditioned: what float32 makes of it says nothing
     fast = case.compiled(Schedule(outcome.steps))
-    out = fast(case.structures)
+    out = fast(case.structures, threads=1)
     got = {name: np.asarray(out.nodes[name]) for name in wanted}
     if not same(wanted, got, 1e-4, 1e-5):
         yield "compiled code"
