@@ -22,6 +22,7 @@ from cortex.schedule.distribute import Distribute
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.peel import Peel
 from cortex.schedule.reorder import Reorder
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
@@ -40,6 +41,7 @@ LEGAL: dict[str, tuple[Step[Func], ...]] = {
         Tile("p_n_1", "p_j_1", "p_n_1", 4, 1, 16, ROWS),
     ),
     "one row of such a sum": (Distribute("p_n", 2), Tile("p_n_1", "p_j_1", None, 1, 2, 4, (2,))),
+    "tiles of one row": (Tile("b_n", "b_j", "b_n", 1, 1, 4, (1,)), Peel("b_n_o", 0, 1)),
     "blocks of what threads share": (Parallel("p_j"), Split("p_j", 4), Alone()),
     "vectors wider than the panels of packed weights": (
         FUSED,

@@ -141,7 +141,7 @@ class _Writer:
             Let(first, add(lo, begin)),
             Let(here, sub(end, begin)),
             Switch(here, tuple(Case(r, self.kernel(columns, first, r)) for r in range(1, height + 1))),
-            *self.rest(columns, first, here),
+            *self.rest(columns, first, here if height > 1 else Int(1)),
         )
         return (
             Let(length, simplify(sub(hi, lo))),
