@@ -94,7 +94,9 @@ def random_loop_step(f: Func, rng: random.Random) -> Step[Func]:
         together = [s.var for s in rng.choice(lists) if isinstance(s, For)]
         count = min(len(together), rng.randint(2, 4))
         first = rng.randint(0, len(together) - count)
-        return Fuse(tuple(together[first : first + count]), rng.randint(1, 3))
+        apart = sorted(rng.sample(range(first, min(len(together), first + count + 2)), count))
+        chosen = rng.choice((range(first, first + count), apart))
+        return Fuse(tuple(together[place] for place in chosen), rng.randint(1, 3))
 
     def reorder() -> Step[Func]:
         chosen = nest[: rng.randint(2, 4)]
