@@ -110,6 +110,19 @@ def test_a_temporary_read_at_a_child_is_not_dense() -> None:
     assert Dense(("u",)).apply(f) != f
 
 
+def test_a_weight_that_the_request_chooses_is_not_packed() -> None:
+    """Its row is known only when there is a request, though no loop variable is in it."""
+
+    def chosen(n: object) -> object:
+        at_leaf = Index("child", (Int(0),))
+        return replace(n, index=(n.index[0], at_leaf)) if isinstance(n, Load) and n.buffer == "W" else n
+
+    f = programs.cell()
+    f = replace(f, body=tuple(rewrite(s, chosen) for s in f.body))
+    with pytest.raises(ScheduleError, match="no weight depends on the column 'p_j'"):
+        Pack("p_j", 4).apply(f)
+
+
 def test_a_sum_over_the_rows_own_children_is_not_tiled_by_rows() -> None:
     """Every row has its own number of terms."""
     f = programs.cell()
