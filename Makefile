@@ -30,9 +30,9 @@ bench: $(READY)
 	$(BIN)/cortex bench --suite recursive --json bench.json
 	$(BIN)/python benchmarks/readme_table.py bench.json README.md
 
-# Many more random models and structures than `make test` tries.
+# Many more random models, structures and schedules than `make test` tries.
 fuzz: $(READY)
-	CORTEX_FUZZ=long $(BIN)/python -m pytest -q tests/fuzz
+	CORTEX_FUZZ=long $(BIN)/python -m pytest -q tests/fuzz tests/55_schedule/test_random_schedules.py
 
 clean:
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,6 +38,9 @@ the order of a program may be changed, steps ask `poly/legal.py`: accesses of on
 them writes, and what a step may not turn around it shows when it refuses, as the two accesses and their distance in
 iterations. "Not proven" is never "yes". No step reassociates a sum but `VectorReduce`, whose order is fixed by the
 extent.
+
+A schedule that shares work among threads (`Parallel`, `Alone`) ends in `Alone()` and `PlaceBarriers()`, but for
+`Persist`: barriers are right for the program they were placed in. Any other is refused.
 """
 
 

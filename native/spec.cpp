@@ -281,6 +281,10 @@ class Reader {
   }
 
   void read_variants(nb::dict source) {
+    const std::int64_t depth = int_of(source["depth"]);
+    if (depth < 1 || depth > spec_.num_kinds + 1)
+      python_error(PyExc_ValueError, "a linearizer's spec unrolls " + std::to_string(depth) + " levels");
+    spec_.unrolled = static_cast<std::int32_t>(depth);
     spec_.within.assign(static_cast<std::size_t>(spec_.num_kinds), -1);
     spec_.inlining.resize(static_cast<std::size_t>(spec_.num_kinds));
     for (auto [kind, variant] : nb::cast<nb::dict>(nb::object(source["within"])))

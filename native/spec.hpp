@@ -83,10 +83,10 @@ struct KindUse {
 // Which nodes run together; see lower/linear_form.py.
 enum class Batching { kHeight, kDepth, kAgenda, kNone };
 
-// The variants of one kind that compute states of children: at which hops, and which for what is inlined there.
+// The variants of one kind that compute states of nodes below: at which hops, and which for what is inlined there.
 struct Inlining {
   std::vector<Path> hops;
-  std::vector<std::pair<std::vector<std::int32_t>, std::int32_t>> variants;  // kind per hop or -1; the variant
+  std::vector<std::pair<std::vector<std::int32_t>, std::int32_t>> variants;  // per hop the child's variant or -1; the variant
 };
 
 struct Spec {
@@ -109,6 +109,7 @@ struct Spec {
   bool parts = false;                    // the request is divided into parts, and the linear form says how
   std::vector<std::int32_t> within;   // per kind, the variant of its nodes that a parent inlines, or -1; may be empty
   std::vector<Inlining> inlining;     // per kind; empty as `within` is
+  std::int32_t unrolled = 1;          // levels that one group computes where kinds inline
   std::int64_t max_nodes;
   bool has_calls = false;  // some attribute is a function of the node
   mutable int name_checks = 8;  // how many more requests are checked for relations of other names

@@ -33,7 +33,7 @@ from cortex.ra.table_model import table_model
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
-from cortex.schedule.parallel import Parallel
+from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
@@ -218,11 +218,12 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
         mapping, shared = plan.on_threads(m, f)
         considered = (*considered, *shared)
         loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
+    is_shared = False
     for each in loops:
         f = each.apply(f)
-        # Until Alone(), nests that are not parallel are still every thread's.
-        if check and not isinstance(each, Parallel | ParallelTrees):
-            ilir_verify.verify(f)
+        is_shared = is_shared or isinstance(each, Parallel | ParallelTrees)
+        if check:  # until Alone(), what is in no parallel loop is still every thread's
+            ilir_verify.verify(Alone().apply(f) if is_shared else f)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f, considered)
     f = run(PASSES, f)

@@ -21,6 +21,7 @@ from cortex.ra import ir as ra
 from cortex.ra.show import show
 from cortex.ra.verify import verify
 from cortex.recursion.refactor import Refactor, crossing
+from cortex.recursion.tabulate import Tabulate
 
 Golden = Callable[[str, str], None]
 LEGAL = [
@@ -103,8 +104,8 @@ def test_users_see_their_states_only() -> None:
 def test_random_models() -> None:
     pytest.importorskip("torch")
     sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-    from random_cases import batches, compilable
-    from random_models import random_model
+    from random_cases import batches
+    from random_models import compilable, random_model
 
     moved = 0
     for seed in range(20, 80):
@@ -157,6 +158,7 @@ REFUSALS: dict[str, tuple[Callable[[], ra.Model], Refactor]] = {
     "nothing_after_cut": (lambda: zoo_model("tree_gru", 4).model, Refactor(cut=("t16",))),
     "no_back_edge": (no_recursion, Refactor()),
     "twice": (lambda: zoo_model("tree_gru", 4).after([Refactor()]), Refactor()),
+    "tables": (lambda: zoo_model("tree_lstm", 4).after([Tabulate()]), Refactor()),
     "whose_cut": (two_cells, Refactor(cut=("t12", "t15"))),
 }
 

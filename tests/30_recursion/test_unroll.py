@@ -52,9 +52,9 @@ def random_node(rng: random.Random, depth: int) -> Node:
     return Node(random_node(rng, depth - 1), random_node(rng, depth - 1))
 
 
-def kind_counts(traced: Traced, batch: list[Any]) -> dict[str, int]:
+def kind_counts(traced: Traced, batch: list[Any], depth: int = 2) -> dict[str, int]:
     """How many nodes of a request have each kind, after Unroll."""
-    m = traced.after([UnrollRecursion()])
+    m = traced.after([UnrollRecursion(depth)])
     starts = traced.form(m, batch).arrays["kind_start"]
     return {k.name: int(n) for k, n in zip(m.kinds, np.diff(starts), strict=True) if n}
 
@@ -63,6 +63,7 @@ def test_golden(golden: Golden) -> None:
     traced = zoo_model("tree_rnn", 4)
     golden("recursion/tree_rnn", show(traced.model))
     golden("recursion/unroll_tree_rnn", show(traced.after([UnrollRecursion()])))
+    golden("recursion/unroll_gru_3", show(zoo_model("gru", 4).after([UnrollRecursion(3)])))
 
 
 def test_two_levels_of_a_perfect_tree_are_one_group() -> None:
@@ -75,6 +76,44 @@ def test_two_levels_of_a_perfect_tree_are_one_group() -> None:
 def test_a_chain_is_taken_two_nodes_at_a_time() -> None:
     counts = kind_counts(zoo_model("tree_rnn", 4), [chain(6)])
     assert counts == {"leaf": 7, "inner_within": 3, "inner_with_left_inner": 3}
+
+
+def test_three_levels_of_a_perfect_tree_are_one_group() -> None:
+    traced = zoo_model("tree_rnn", 4)
+    counts = kind_counts(traced, [perfect(6)], 3)
+    whole = "inner_with_left_inner_left_left_inner_left_right_inner_right_inner_right_left_inner_right_right_inner"
+    assert counts == {"leaf": 64, "inner_within": 54, whole: 9}
+    above = kind_counts(traced, [perfect(5)], 3)
+    assert above == {"leaf": 32, "inner_within": 26, whole: 4, "inner_with_left_inner_right_inner": 1}
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+def test_a_sequence_is_taken_so_many_nodes_at_a_time(depth: int) -> None:
+    trees = zoo_trees("gru", 3)
+    traced = zoo_model("gru", 3, trees)
+    longest = "has_prev_with_" + "_".join("prev_" * n + "has_prev" for n in range(1, depth))
+    assert kind_counts(traced, trees, depth)[longest] > 0
+    assert_same_meaning(traced, [UnrollRecursion(depth)], trees)
+
+
+def test_leaves_and_missing_children_at_mixed_depth() -> None:
+    """Blocks of three levels at heights 3 and 6; what stands elsewhere is computed on its own or begins a block."""
+    mixed = Node(Node(Node(perfect(1), Node(word=1)), Node(word=2)), Node(Node(word=3), perfect(1)))
+    traced = zoo_model("tree_rnn", 4)
+    counts = kind_counts(traced, [mixed], 3)
+    assert counts == {"leaf": 7, "inner": 1, "inner_within": 3, "inner_with_left_inner_left_left_inner": 1,
+                      "inner_with_right_inner": 1}  # fmt: skip
+    assert_same_meaning(traced, [UnrollRecursion(3)], [mixed])
+    assert_same_compiled(traced, [UnrollRecursion(3)], [mixed, perfect(3), chain(5)])
+
+
+def test_a_shared_node_in_the_middle_begins_a_block() -> None:
+    shared = Node(perfect(1), Node(word=2))
+    batch = [Node(shared, Node(word=3)), Node(Node(shared, Node(word=4)), shared)]
+    traced = zoo_model("tree_rnn", 4)
+    assert kind_counts(traced, batch, 3) == {"leaf": 5, "inner": 3, "inner_within": 1, "inner_with_left_inner": 1}
+    assert_same_meaning(traced, [UnrollRecursion(3)], batch)
+    assert_same_compiled(traced, [UnrollRecursion(3)], batch)
 
 
 def test_a_child_two_levels_lower_is_on_its_own() -> None:
@@ -107,21 +146,25 @@ def test_meaning_stays(name: str) -> None:
 def test_random_trees() -> None:
     rng = random.Random(7)
     traced = zoo_model("tree_fc", 3)
-    for _ in range(20):
-        assert_same_meaning(traced, [UnrollRecursion()], [random_node(rng, 8) for _ in range(rng.randrange(1, 4))])
+    for _ in range(10):
+        batch = [random_node(rng, 8) for _ in range(rng.randrange(1, 4))]
+        for depth in (2, 3):
+            assert_same_meaning(traced, [UnrollRecursion(depth)], batch)
 
 
-@pytest.mark.parametrize("name", ["tree_rnn", "tree_fc", "nary_tree_lstm", "gru"])
-def test_compiled_code_agrees(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "depth"), [("tree_rnn", 2), ("tree_fc", 2), ("nary_tree_lstm", 2), ("gru", 2), ("gru", 4)]
+)
+def test_compiled_code_agrees(name: str, depth: int) -> None:
     trees = zoo_trees(name, 6)
-    assert_same_compiled(zoo_model(name, 20, trees), [UnrollRecursion()], trees)
+    assert_same_compiled(zoo_model(name, 20, trees), [UnrollRecursion(depth)], trees)
 
 
-@pytest.mark.parametrize("name", ["tree_rnn", "nary_tree_lstm"])
-def test_lowered_code_agrees(name: str) -> None:
+@pytest.mark.parametrize(("name", "depth"), [("tree_rnn", 2), ("nary_tree_lstm", 2), ("tree_rnn", 3), ("lstm", 4)])
+def test_lowered_code_agrees(name: str, depth: int) -> None:
     trees = zoo_trees(name, 5, 2)
     traced = zoo_model(name, 3, trees)
-    m = traced.after([UnrollRecursion()])
+    m = traced.after([UnrollRecursion(depth)])
     form = traced.form(m, trees)
     wanted = interp.run(m, traced.weights, form)
     got = run_ilir(lower(m, 16), form.sizes, form.arrays, interp.derived(m, traced.weights))
@@ -162,22 +205,23 @@ def test_a_forest_of_arrays() -> None:
 def test_random_models() -> None:
     pytest.importorskip("torch")
     sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-    from random_cases import batches, compilable
-    from random_models import random_model
+    from random_cases import batches
+    from random_models import compilable, random_model
 
     unrolled = 0
     for seed in range(20, 80):
         model = random_model(seed)
         given = batches(model, 2)
         traced = Traced(compilable(model), None if model.closure else model.arrays(0.25), [r for b in given for r in b])
-        try:
-            traced.after([UnrollRecursion()])
-        except ScheduleError:
-            continue
-        unrolled += 1
-        for batch in given:
-            assert_same_meaning(traced, [UnrollRecursion()], batch)
-    assert unrolled >= 10
+        for depth in (2, 3):
+            try:
+                traced.after([UnrollRecursion(depth)])
+            except ScheduleError:
+                continue
+            unrolled += 1
+            for batch in given:
+                assert_same_meaning(traced, [UnrollRecursion(depth)], batch)
+    assert unrolled >= 15
 
 
 def many_kinds() -> ra.Model:
@@ -193,7 +237,11 @@ def only_leaves() -> ra.Model:
 
 
 REFUSALS: dict[str, tuple[Callable[[], ra.Model], Any]] = {
-    "deeper": (lambda: zoo_model("tree_rnn", 4).model, UnrollRecursion(3)),
+    "shallow": (lambda: zoo_model("tree_rnn", 4).model, UnrollRecursion(1)),
+    "deep": (lambda: zoo_model("tree_rnn", 4).model, UnrollRecursion(4)),
+    "very_deep": (lambda: zoo_model("tree_rnn", 4).model, UnrollRecursion(1_000_000_000)),
+    "long": (lambda: zoo_model("lstm", 4).model, UnrollRecursion(65)),
+    "longer": (lambda: zoo_model("lstm", 4).model, UnrollRecursion(66)),
     "twice": (lambda: zoo_model("tree_rnn", 4).after([UnrollRecursion()]), UnrollRecursion()),
     "lists": (lambda: zoo_model("tree_gru", 4).model, UnrollRecursion()),
     "too_many": (many_kinds, UnrollRecursion()),
@@ -223,6 +271,10 @@ def test_variants_must_be_well_formed() -> None:
     twice = replace(m, kinds=(*m.kinds[:-1], replace(m.kinds[-1], lets=(*m.kinds[-1].lets, read))))
     with pytest.raises(InternalError, match="computes itself"):
         verify(twice)
+    deep = zoo_model("gru", 4).after([UnrollRecursion(3)])
+    (_, lower) = deep.kinds[-1].inlined
+    with pytest.raises(InternalError, match="not the node above it"):
+        verify(replace(deep, kinds=(*deep.kinds[:-1], replace(deep.kinds[-1], inlined=(lower,)))))
 
 
 def test_a_step_is_a_value() -> None:

@@ -1,200 +1,182 @@
-"""Random sequences of schedule steps on lowered models, and the comparison of their results."""
+"""Random schedules: legal steps one after the other, and whether what they make of a model means the same."""
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+from random_requests import Case, lowered
+from random_steps import random_loop_step, random_recursion_step, random_sharing_step
 
-from cortex import zoo
-from cortex.codegen.target import Target
-from cortex.compiler import Plan, stages
+from cortex.cost.count import BYTES, INDEX_BYTES, Counter
 from cortex.errors import ScheduleError
-from cortex.frontend.trace import Trace
-from cortex.frontend.weights import Weights
 from cortex.ilir import interp
-from cortex.ilir.ir import For, Func, Scope
+from cortex.ilir.count import Counts
+from cortex.ilir.ir import For, Func, LoopKind, Scope, Stmt
 from cortex.ilir.verify import verify
 from cortex.ir.node import walk
-from cortex.ir.scalar import Load
+from cortex.ir.scalar import Int
 from cortex.ir.step import Step
 from cortex.lower.linear_form import LinearForm
-from cortex.ra import interp as ra_interp
-from cortex.runtime.linearize import linearizer
-from cortex.schedule.compute_at import ComputeAt
-from cortex.schedule.dense import Dense
-from cortex.schedule.distribute import Distribute
-from cortex.schedule.fuse import Fuse
-from cortex.schedule.inline import Inline
-from cortex.schedule.interleave import Interleave
-from cortex.schedule.layout import Layout
-from cortex.schedule.locate import blocks
-from cortex.schedule.pack import Pack
-from cortex.schedule.peel import Peel
-from cortex.schedule.reorder import Reorder
-from cortex.schedule.split import Split, Tail
-from cortex.schedule.stage import Stage
-from cortex.schedule.tile import Tile
-from cortex.schedule.unroll import Unroll
-from cortex.schedule.vector_reduce import VectorReduce
-from cortex.schedule.vectorize import Vectorize
-from cortex.structures import generators
-from cortex.structures.grid import grid
-from cortex.structures.sequences import sequence
-from cortex.structures.tree import with_children
+from cortex.ra import ir as ra
+from cortex.ra.verify import verify as verify_ra
+from cortex.schedule.around import bodies
+from cortex.schedule.barrier import PlaceBarriers
+from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.parallel_trees import ParallelTrees
+from cortex.schedule.schedule import Schedule, namespace
 
-LoopStep = Step[Func]
-VOCAB = 5
-MAX_STATEMENTS = 400  # beyond it, a program is no longer small and takes no further steps
+sys.path.insert(0, str(Path(__file__).parents[1] / "56_parallel"))
+from races import races
 
-
-@dataclass(frozen=True)
-class Case:
-    """A lowered model with a request."""
-
-    name: str
-    f: Func
-    sizes: dict[str, int]
-    index: dict[str, Any]
-    buffers: dict[str, Any]
-
-    def states(self, f: Func) -> dict[str, Any]:
-        """The states that `f`, which is this model's function after any steps, computes."""
-        result = interp.run(f, self.sizes, self.index, self.buffers)
-        return {b.name: result.buffers[b.name] for b in f.buffers if b.scope is Scope.STATE}
-
-
-def random_case(rng: random.Random, parts: int | None = None) -> Case:
-    """A model of the zoo at a hidden size of 3 to 6, and one or two tiny structures for it, or so many as `parts`."""
-    entry = zoo.load(rng.choice(list(zoo.ENTRIES)))
-    structures = [_structure(entry.name, rng) for _ in range(parts or rng.randint(1, 2))]
-    trace = Trace(entry.model, Weights(entry.weights(rng.randint(3, 6), VOCAB, seed=rng.randint(0, 99))))
-    trace.see(structures)
-    lowered = next(s for s in stages(trace.model(), Plan(Target.host())) if s.name == "lowered")
-    params = trace.weights.arrays(p.name for p in trace.model().params)
-    divided = linearizer(lowered.model, trace.accessors, parts=parts is not None)
-    form = LinearForm(**divided.linearize(structures, parts or 1))
-    buffers = ra_interp.derived(lowered.model, params) | {f"field_{k}": v for k, v in form.fields.items()}
-    return Case(entry.name, lowered.func, form.sizes, form.arrays, buffers)
-
-
-def _structure(name: str, rng: random.Random) -> Any:
-    if name in ("lstm", "gru"):
-        return sequence([rng.randrange(VOCAB) for _ in range(rng.randint(1, 4))])
-    if name == "dag_rnn":
-        rows, columns = rng.randint(1, 2), rng.randint(1, 3)
-        return grid(rows, columns, [rng.randrange(VOCAB) for _ in range(rows * columns)])
-    if name in ("tree_lstm", "tree_lstm_words", "tree_gru", "tree_gru_words", "simple_tree_gru"):
-        if name.endswith("_words") or rng.random() < 0.7:
-            return generators.random_tree(rng, rng.randint(1, 6), VOCAB)
-        return with_children(generators.perfect_tree(rng, rng.randint(1, 2), VOCAB))
-    return generators.perfect_tree(rng, rng.randint(1, 2), VOCAB)
-
-
-def random_step(f: Func, rng: random.Random) -> LoopStep:
-    """A step whose arguments exist in `f`; whether it is legal there is for the step to say."""
-    lists = [block for block in blocks(f.body) if any(isinstance(s, For) for s in block)]
-    loops = {s.var: s for block in lists for s in block if isinstance(s, For)}
-    loop = rng.choice(list(loops))
-    temporaries = [b.name for b in f.buffers if b.scope is Scope.SCRATCH] or ["none"]
-    nest = list(_chain(loops[loop]))
-    factor = rng.choice((1, 2, 3, 4, 5))
-    lanes = rng.choice((2, 4, 8))
-
-    def tile() -> LoopStep:
-        rows = rng.choice((None, *nest[:-1]))
-        height = 1 if rows is None else rng.randint(1, 3)
-        unroll = tuple(rng.randint(1, 3) for _ in range(height))
-        return Tile(loop, rng.choice(nest), rows, height, rng.randint(1, 2), lanes, unroll)
-
-    def fuse() -> LoopStep:
-        together = [s.var for s in rng.choice(lists) if isinstance(s, For)]
-        count = min(len(together), rng.randint(2, 4))
-        first = rng.randint(0, len(together) - count)
-        return Fuse(tuple(together[first : first + count]), rng.randint(1, 3))
-
-    def reorder() -> LoopStep:
-        chosen = nest[: rng.randint(2, 4)]
-        return Reorder(tuple(rng.sample(chosen, len(chosen))))
-
-    def layout() -> LoopStep:
-        name = rng.choice(temporaries)
-        rank = next((len(b.shape) for b in f.buffers if b.name == name), 1)
-        return Layout(name, tuple(rng.sample(range(rank), rank)))
-
-    tails: tuple[Tail, ...] = ("guard", "peel", "cases", "none")
-    choices: tuple[Callable[[], LoopStep], ...] = (
-        fuse,
-        fuse,
-        tile,
-        reorder,
-        reorder,
-        layout,
-        lambda: Split(loop, factor, rng.choice(tails)),
-        lambda: Unroll(loop, rng.choice((None, factor))),
-        lambda: Peel(loop, rng.randint(0, 2), rng.randint(0, 1)),
-        lambda: Distribute(loop, rng.randint(1, 3)),
-        lambda: Inline(rng.choice(temporaries)),
-        lambda: Inline(rng.choice(temporaries)),
-        lambda: Stage(rng.choice(sorted(_used(loops[loop])) or ["none"]), loop),
-        lambda: ComputeAt(rng.choice(sorted(_used(loops[loop]) & set(temporaries)) or ["none"]), loop),
-        lambda: ComputeAt(rng.choice(sorted(_used(loops[loop]) & set(temporaries)) or ["none"]), loop),
-        lambda: Interleave(tuple(rng.sample(temporaries, min(2, len(temporaries)))), rng.randint(0, 2)),
-        lambda: Pack(loop, lanes),
-        lambda: Vectorize(loop, lanes),
-        lambda: VectorReduce(loop, lanes),
-        lambda: Dense(tuple(rng.sample(temporaries, rng.randint(1, min(3, len(temporaries)))))),
-    )
-    return rng.choice(choices)()
-
-
-def _used(loop: For) -> set[str]:
-    """The buffers that a loop reads."""
-    return {n.buffer for n in walk(loop) if isinstance(n, Load)}
-
-
-def _chain(loop: For) -> Iterator[str]:
-    """The names of the loops of a perfect nest."""
-    yield loop.var
-    for s in loop.body:
-        if isinstance(s, For):
-            yield from _chain(s)
-            return
+T = TypeVar("T")
+MAX_STATEMENTS = 800  # beyond it, a program is no longer small; steps that make it larger are not taken
+MAX_LETS = 250
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A random schedule: the steps that applied, and how many refused."""
+    """A random schedule, the model and the program it makes, and the steps that refused."""
 
-    steps: tuple[LoopStep, ...]
+    steps: tuple[Step[Any], ...]
+    model: ra.Model
     f: Func
-    refused: int
+    refused: tuple[Step[Any], ...]
 
 
-def random_schedule(f: Func, rng: random.Random, tries: int) -> Outcome:
-    """`f` after the legal ones of `tries` random steps. A step that refuses must leave the program as it was."""
-    steps: list[LoopStep] = []
-    refused = 0
-    for _ in range(tries):
-        if sum(len(block) for block in blocks(f.body)) > MAX_STATEMENTS:
-            break
-        step = random_step(f, rng)
-        kept = f
+def random_schedule(m: ra.Model, rng: random.Random) -> Outcome:
+    """`m` after the legal ones of some random steps on the recursion, then on loops, then of sharing among threads."""
+    attempts = _Attempts()
+    for _ in range(rng.choice((0, 1, 2, 3, 4, 6))):
+        m = attempts.apply(m, random_recursion_step(m, rng), verify_ra, _few_lets)
+    f = lowered(m)
+    for draw, tries in ((random_loop_step, rng.randint(4, 24)), (random_sharing_step, rng.choice((0, 0, 5, 10)))):
+        for _ in range(tries):
+            if any(isinstance(s, For) for s in f.body):
+                f = attempts.apply(f, draw(f, rng), _verify_once_shared, _few_statements)
+    if any(isinstance(s, Parallel | ParallelTrees | Alone) for s in attempts.accepted):
+        for last in (Alone(), PlaceBarriers()):
+            f = attempts.apply(f, last, _verify_once_shared)
+        verify(f)
+    return Outcome(tuple(attempts.accepted), m, f, tuple(attempts.refused))
+
+
+class _Attempts:
+    """Steps that were tried: a step leaves the program it is given as it was, and refuses with ScheduleError only."""
+
+    def __init__(self) -> None:
+        self.accepted: list[Step[Any]] = []
+        self.refused: list[Step[Any]] = []
+
+    def apply(
+        self, program: T, step: Step[T], check: Callable[[T], None], small: Callable[[T], bool] = lambda _: True
+    ) -> T:
+        """`program` after `step`, or itself if that refuses or makes more of it than tests have time for."""
+        kept = hash(program)
         try:
-            new = step.apply(f)
+            new = step.apply(program)
+            check(new)
         except ScheduleError:
-            assert f == kept
-            refused += 1
-            continue
-        verify(new)
-        steps.append(step)
-        f = new
-    return Outcome(tuple(steps), f, refused)
+            assert hash(program) == kept
+            self.refused.append(step)
+            return program
+        except Exception as error:
+            error.add_note(f"at {step!r}, after {self.accepted}")
+            raise
+        assert hash(program) == kept
+        if not small(new):
+            return program
+        self.accepted.append(step)
+        return new
 
 
-def same(wanted: dict[str, Any], got: dict[str, Any]) -> bool:
+def _few_lets(m: ra.Model) -> bool:
+    return sum(len(k.lets) for k in m.kinds) <= MAX_LETS
+
+
+def _few_statements(f: Func) -> bool:
+    return _statements(f.body) <= MAX_STATEMENTS
+
+
+def _statements(body: tuple[Stmt, ...]) -> int:
+    """How many statements code is made for; those of an unrolled loop once for each iteration."""
+    total = 0
+    for s in body:
+        times = s.hi.value if isinstance(s, For) and s.kind is LoopKind.UNROLLED and isinstance(s.hi, Int) else 1
+        total += 1 + times * sum(map(_statements, bodies(s)))
+    return total
+
+
+def _verify_once_shared(f: Func) -> None:
+    """Is `f` well-formed? Until `Alone`, what is in no parallel loop is still every thread's."""
+    verify(Alone().apply(f) if is_parallel(f) else f)
+
+
+def is_parallel(f: Func) -> bool:
+    """Has `f` loops that threads share?"""
+    return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(f))
+
+
+def faults(case: Case, outcome: Outcome) -> Iterator[str]:
+    """In what ways a scheduled program differs from its model, as the interpreters see it; nothing if it does not."""
+    schedule = Schedule(outcome.steps)
+    if not (eval(repr(schedule), namespace()) == Schedule.parse(repr(schedule)) == schedule):
+        yield "the schedule does not print as what rebuilds it"
+    original = case.model
+    wanted = case.meaning(original, case.form(original))
+    form = case.form(outcome.model, outcome.f)
+    if not same(wanted, case.meaning(outcome.model, form)):
+        yield "ra.interp after the recursion steps"
+    result = interp.run(outcome.f, form.sizes, form.arrays, case.inputs(outcome.model, form))
+    got = {s.name: result.buffers[f"state_{s.name}"][form.arrays["order"]] for s in outcome.model.outputs}
+    if not same(wanted, got):
+        yield "ilir.interp"
+    if not _counted(outcome.f, form, result.counts):
+        yield "the counts of the cost model"
+    if is_parallel(outcome.f):
+        yield from races(outcome.f, form.sizes, form.arrays, threads=3)
+
+
+def faults_compiled(case: Case, outcome: Outcome) -> Iterator[str]:
+    """In what ways the compiled program differs from its model, and on several threads from itself."""
+    original = case.model
+    form = case.form(original)
+    wanted = case.meaning(original, form)
+    single = case.meaning(original, form, np.float32)
+    if not same(wanted, single, 2e-5, 2e-6):
+        return  # ill-conditioned: what float32 makes of it says nothing
+    fast = case.compiled(Schedule(outcome.steps))
+    out = fast(case.structures, threads=1)
+    got = {name: np.asarray(out.nodes[name]) for name in wanted}
+    if not same(wanted, got, 1e-4, 1e-5):
+        yield "compiled code"
+    for threads in (2, 3) if is_parallel(outcome.f) else ():
+        team = fast(case.structures, threads=threads)
+        if any(np.asarray(team.nodes[name]).tobytes() != value.tobytes() for name, value in got.items()):
+            yield f"compiled code on {threads} threads"
+
+
+def same(wanted: dict[str, Any], got: dict[str, Any], relative: float = 1e-9, absolute: float = 1e-11) -> bool:
     """Are the states equal, up to the rounding of sums in another order?"""
-    return all(np.allclose(got[name], value, rtol=1e-9, atol=1e-11, equal_nan=True) for name, value in wanted.items())
+    return list(wanted) == list(got) and all(
+        np.allclose(got[name], value, rtol=relative, atol=absolute, equal_nan=True) for name, value in wanted.items()
+    )
+
+
+def _counted(f: Func, form: LinearForm, counts: Counts) -> bool:
+    """Are the operations and bytes that the cost model predicts those that the interpreter counted?"""
+    runs = Counter(f)(form)
+    size = {b.name: BYTES[b.dtype] for b in f.buffers if b.scope is not Scope.REGISTER}
+    loaded = sum(size.get(b, 0) * n for b, n in counts.loads.items()) + INDEX_BYTES * sum(counts.index_reads.values())
+    stored = sum(size.get(b, 0) * n for b, n in counts.stores.items())
+    work = runs.work()
+    return (
+        runs.counts() == counts
+        and sum(w.operations for w in work) == sum(counts.flops.values())
+        and (sum(w.loaded for w in work), sum(w.stored for w in work)) == (loaded, stored)
+    )

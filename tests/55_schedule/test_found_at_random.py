@@ -16,12 +16,16 @@ from cortex.ilir.verify import verify
 from cortex.ir.node import rewrite
 from cortex.ir.scalar import Index, Int, Load, Var
 from cortex.ir.step import Step, apply
+from cortex.schedule.compute_at import ComputeAt
 from cortex.schedule.dense import Dense
 from cortex.schedule.distribute import Distribute
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.pack import Pack
+from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.peel import Peel
 from cortex.schedule.reorder import Reorder
 from cortex.schedule.split import Split
+from cortex.schedule.stage import Stage
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
@@ -37,6 +41,8 @@ LEGAL: dict[str, tuple[Step[Func], ...]] = {
         Tile("p_n_1", "p_j_1", "p_n_1", 4, 1, 16, ROWS),
     ),
     "one row of such a sum": (Distribute("p_n", 2), Tile("p_n_1", "p_j_1", None, 1, 2, 4, (2,))),
+    "tiles of one row": (Tile("b_n", "b_j", "b_n", 1, 1, 4, (1,)), Peel("b_n_o", 0, 1)),
+    "blocks of what threads share": (Parallel("p_j"), Split("p_j", 4), Alone()),
     "vectors wider than the panels of packed weights": (
         FUSED,
         Pack("p_j", 4),
@@ -57,6 +63,14 @@ REFUSED: dict[str, tuple[tuple[Step[Func], ...], Step[Func], str]] = {
     ),
     "a vector does not hold conditions": ((Split("l_j", 8),), Vectorize("l_j_i", 8), "not an innermost loop"),
     "partial sums are combined by halves": ((), VectorReduce("p_k", 3), "3 is not a power of two"),
+    "vectors of nothing": ((), Vectorize("l_j", -1), "a vector cannot have -1 lanes"),
+    "tiles of nothing": ((), Tile("p_n", "p_j", "p_n", 2, -1, 4, (1, 1)), "must be at least 1"),
+    "tiles that do not know how far to unroll": ((), Tile("p_n", "p_j", "p_n", 2, 1, 4, (1,)), "up to 2"),
+    "panels of nothing": ((), Pack("p_j", 0), "a panel cannot have 0 columns"),
+    "registers that are filled for what follows": ((Stage("u", "a_n"),), Parallel("u_c0"), "passes values on"),
+    "registers that were filled before": ((Stage("u", "a_n"),), Parallel("a_j"), "passes values on"),
+    "registers of all threads": ((Parallel("p_j"),), Stage("t", "p_n"), "threads do not share registers"),
+    "a nest in registers of all threads": ((Parallel("b_j"),), ComputeAt("t", "b_n"), "threads do not share registers"),
     "nothing to fuse": ((), Fuse(()), "name the loops"),
     "a loop fused with itself": ((), Fuse(("b_n", "b_n")), "each once"),
     "no such buffer": ((), Dense(("x",)), "'x' is not a temporary"),
@@ -94,6 +108,19 @@ def test_a_temporary_read_at_a_child_is_not_dense() -> None:
     with pytest.raises(ScheduleError, match="'t' is used at rows that may be of another group"):
         Dense(("t",)).apply(f)
     assert Dense(("u",)).apply(f) != f
+
+
+def test_a_weight_that_the_request_chooses_is_not_packed() -> None:
+    """Its row is known only when there is a request, though no loop variable is in it."""
+
+    def chosen(n: object) -> object:
+        at_leaf = Index("child", (Int(0),))
+        return replace(n, index=(n.index[0], at_leaf)) if isinstance(n, Load) and n.buffer == "W" else n
+
+    f = programs.cell()
+    f = replace(f, body=tuple(rewrite(s, chosen) for s in f.body))
+    with pytest.raises(ScheduleError, match="no weight depends on the column 'p_j'"):
+        Pack("p_j", 4).apply(f)
 
 
 def test_a_sum_over_the_rows_own_children_is_not_tiled_by_rows() -> None:

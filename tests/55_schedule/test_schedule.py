@@ -87,6 +87,8 @@ REFUSED = {
     "bool_for_integer": "Schedule((Split('n', True),))",
     "huge_integer": "Schedule((Split('n', 99999999999999),))",
     "recursion_step_late": "Schedule((\n    Split('n', 8),\n    Hoist(),\n))",
+    "no_barriers": "Schedule((\n    Split('n', 8),\n    Parallel('n_o'),\n    Alone(),\n))",
+    "outdated_barriers": "Schedule((\n    Alone(),\n    PlaceBarriers(),\n    Dense(('t',)),\n))",
     "deep": "Schedule((Fuse(" + "[" * 150 + "]" * 150 + "),))",
 }
 

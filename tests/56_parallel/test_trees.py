@@ -39,7 +39,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "55_schedule"))
 import programs
 from races import races
-from random_schedules import random_case, random_schedule, same
 
 Build = Callable[..., tuple[Any, list[Any]]]
 Golden = Callable[[str, str], None]
@@ -218,25 +217,6 @@ def test_interpreters_agree(compiled: Build) -> None:
     got = team(trees).nodes.h
     np.testing.assert_allclose(ilir, got, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(team.interpret(trees)["h"], got, rtol=1e-5, atol=1e-6)
-
-
-def test_after_random_steps() -> None:
-    """Whatever other steps have done: refused, or the same results and no races."""
-    accepted = 0
-    for seed in range(40):
-        rng = random.Random(seed)
-        case = random_case(rng, parts=3)
-        f = random_schedule(case.f, rng, tries=rng.randint(0, 12)).f
-        try:
-            g = ParallelTrees().apply(f)
-        except ScheduleError:
-            continue
-        g = apply(g, (Alone(), PlaceBarriers()))
-        verify(g)
-        assert same(case.states(f), case.states(g)), f"seed {seed}, {case.name}"
-        assert races(g, case.sizes, case.index, 3) == [], f"seed {seed}, {case.name}"
-        accepted += 1
-    assert accepted >= 20
 
 
 def test_the_default_mapping_is_columns(compiled: Build) -> None:

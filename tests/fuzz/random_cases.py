@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,10 +11,8 @@ from typing import Any
 import torch
 import torch_functions
 from four_ways import Disagreement, FourWays, Report, in_preorder
-from random_models import RandomModel, random_model, shrink, source
+from random_models import RandomModel, compilable, execute, random_model, shrink, source
 from random_structures import Node, random_batch
-
-import cortex
 
 ILL_CONDITIONED = 0.25
 """Share of the tolerance that PyTorch's own float32 error may take; a model above it gets smaller weights."""
@@ -52,11 +49,6 @@ def batches(m: RandomModel, count: int) -> list[list[Node]]:
     return [random_batch(1000 * m.seed + i, m.family, m.vector) for i in range(count)]
 
 
-def compilable(m: RandomModel) -> Any:
-    """The model for `cortex.compile`; arrays it closes over have the names of the weights."""
-    return _execute(m, source(m), {"cortex": cortex}, m.arrays(1.0) if m.closure else {})
-
-
 class InTorch:
     """The model in PyTorch eager mode, computed once per node."""
 
@@ -66,7 +58,7 @@ class InTorch:
         tensors = {name: torch.from_numpy(value).to(dtype) for name, value in weights.items()}
         self._weights = [] if m.closure else [SimpleNamespace(**tensors)]
         text = source(m, over_none=True)
-        self._f = _execute(m, text, {"cortex": torch_functions}, tensors if m.closure else {})
+        self._f = execute(m, text, {"cortex": torch_functions}, tensors if m.closure else {})
         self._copies: dict[int, Node] = {}
 
     def __call__(self, node: Node) -> dict[str, torch.Tensor]:
@@ -109,15 +101,6 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
-
-
-def _execute(m: RandomModel, text: str, names: dict[str, Any], weights: dict[str, Any]) -> Any:
-    """The function `f` of a source text; the text is kept where tracebacks look for it."""
-    file = f"<random model {m.seed}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    namespace: dict[str, Any] = {**names, **weights}
-    exec(compile(text, file, "exec"), namespace)
-    return namespace["f"]
 
 
 def well_conditioned_weights(m: RandomModel, given: list[list[Node]]) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ One source text serves both sides: executed with the real `cortex` it is a model
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from typing import Any, Literal
 import numpy as np
 from random_operators import field_of_node, grow, lookup, squash, table_row
 from random_programs import Instruction, Let, Over, Program, Reduction, Shape, Value, Weight, Weights, Writer
+
+import cortex
 
 HIDDEN = (1, 2, 3, 7, 8, 16, 17, 20, 33, 48)
 FREQUENCY = (2, 3, 5, 5, 4, 3, 3, 1, 1, 1)
@@ -66,10 +69,11 @@ class _Case:
     over: bool = False
 
 
-def random_model(seed: int) -> RandomModel:
-    """The model that `seed` stands for."""
+def random_model(seed: int, most_hidden: int = HIDDEN[-1]) -> RandomModel:
+    """The model that `seed` stands for, at the smaller hidden sizes."""
     rng = Random(f"model {seed}")
-    hidden = rng.choices(HIDDEN, FREQUENCY)[0]
+    sizes = [h for h in HIDDEN if h <= most_hidden]
+    hidden = rng.choices(sizes, FREQUENCY[: len(sizes)])[0]
     dims = (hidden, hidden, hidden, rng.choice((1, 2, 3, 5, 8)), rng.choice((1, 3, 4)))
     family = rng.choices(list(FAMILIES), list(FAMILIES.values()))[0]
     cases = _cases(rng, family)
@@ -290,6 +294,20 @@ def source(m: RandomModel, *, over_none: bool = False) -> str:
         lines += [indent + line for each in branch.program.body for line in each.lines(over_none)]
         lines.append(f"{indent}return {_returned(m, branch.program.results)}")
     return "\n".join(lines) + "\n"
+
+
+def compilable(m: RandomModel) -> Any:
+    """The model for `cortex.compile`; arrays it closes over have the names of the weights."""
+    return execute(m, source(m), {"cortex": cortex}, m.arrays(1.0) if m.closure else {})
+
+
+def execute(m: RandomModel, text: str, names: dict[str, Any], weights: dict[str, Any]) -> Any:
+    """The function `f` of a source text; the text is kept where tracebacks look for it."""
+    file = f"<random model {m.seed}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {**names, **weights}
+    exec(compile(text, file, "exec"), namespace)
+    return namespace["f"]
 
 
 def _returned(m: RandomModel, results: tuple[str, ...]) -> str:

@@ -4,7 +4,8 @@
     arrays    every access names a declared array and has one index per dimension
     types     operands agree; indices and bounds are i64, conditions bool, a stored value has the buffer's type
     scopes    params, packed params and fields are only read; the shape of a register or private buffer is constant
-    loops     a vectorized loop has constant bounds and contains lets, stores and accumulations only
+    loops     a vectorized or unrolled loop has constant bounds, and a vectorized one contains lets, stores and
+              accumulations only
     threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
               inside them only
     packings  every packed buffer has one, of exactly its shape, made of params
@@ -147,6 +148,9 @@ class _Checker:
                 self.loops.add(var)
                 self.expect(lo, _INTEGERS, names, s)
                 self.expect(hi, _INTEGERS, names, s)
+                constant = isinstance(lo, Int) and isinstance(hi, Int)
+                if kind in (LoopKind.VECTORIZED, LoopKind.UNROLLED) and not constant:
+                    raise InternalError(f"{kind.value} loop has bounds that are not constant, in `{_headline(s)}`")
                 if kind is LoopKind.VECTORIZED:
                     self.vectorized(s)
                 if kind is LoopKind.PARALLEL:
@@ -190,8 +194,6 @@ class _Checker:
                 assert_never(s)
 
     def vectorized(self, s: For) -> None:
-        if not (isinstance(s.lo, Int) and isinstance(s.hi, Int)):
-            raise InternalError(f"vectorized loop has bounds that are not constant, in `{_headline(s)}`")
         for inner in s.body:
             if not isinstance(inner, Let | Store | Accumulate):
                 raise InternalError(f"vectorized loop contains {type(inner).__name__}, in `{_headline(s)}`")

@@ -41,10 +41,11 @@ the first node, the first part). All of the above holds, and
 
 With one part, and for programs that need none, groups and ids are those of the policy alone.
 
-Variants. Where a model has kinds that inline children, kinds are chosen anew after all nodes have kind and height:
-a node of odd height whose one parent is just one higher is inlined by that parent, if both kinds have variants for
-it. The parent gets the variant that inlines just those children, and they get the variant that computes nothing. So
-a group of even height computes two levels. A node with several parents, in a DAG, is never inlined.
+Variants. Where a model has kinds that inline nodes below them, to a depth of D levels, kinds are chosen anew after all
+nodes have kind and height: a node whose height is no multiple of D and whose one parent is just one higher is inlined
+by that parent, if both kinds have variants for it, and by whoever inlines the parent. A node that nobody inlines gets
+the variant that inlines just those nodes, and they get the variant that computes nothing. So a group whose height is a
+multiple of D computes D levels. A node with several parents, in a DAG, is never inlined, and nor is a leaf.
 
 Arrays (int32 in memory; an index function of one argument each):
 

@@ -93,7 +93,7 @@ def _lower_kind(
     # The states of inlined children are written last: nothing in the group reads them.
     for child in kind.inlined:
         for state, result in zip(m.states, child.results, strict=True):
-            inside += build.result(state_buffer(state.name), lets[result], NodesOfGroup(), (child.hop,))
+            inside += build.result(state_buffer(state.name), lets[result], NodesOfGroup(), child.path)
     temporaries = [_temporary(names[let.name], let, lanes) for let in stored if let.name not in joins]
     return tuple(before), tuple(inside), temporaries
 

@@ -84,8 +84,9 @@ def _list(relation: str) -> Iterator[Promise]:
 
 
 def _paths_read(kind: ra.Kind) -> tuple[tuple[ra.Hop, ...], ...]:
-    """The paths along which a kind reads states or fields, and all paths on the way."""
-    whole = [let.op.path for let in kind.lets if isinstance(let.op, ra.State | ra.Field)]
+    """The paths along which a kind reads states or fields or writes states, and all paths on the way."""
+    whole: list[tuple[ra.Hop, ...]] = [let.op.path for let in kind.lets if isinstance(let.op, ra.State | ra.Field)]
+    whole += [child.path for child in kind.inlined]
     return tuple(dict.fromkeys(path[:length] for path in whole for length in range(1, len(path) + 1)))
 
 

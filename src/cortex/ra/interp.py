@@ -115,7 +115,7 @@ def run(m: ir.Model, params: Params, form: Linear, dtype: Any = np.float64) -> d
             for s, result in zip(m.states, kind.results, strict=True):
                 states[s.name][group.start : group.stop] = values[result].data
             for child in kind.inlined:
-                ids, _ = _follow((child.hop,), group)
+                ids, _ = _follow(child.path, group)
                 for s, result in zip(m.states, child.results, strict=True):
                     states[s.name][ids] = values[result].data
         if m.finish is not None:

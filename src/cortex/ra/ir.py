@@ -289,9 +289,12 @@ class Fact(Node):
 
 @node
 class Inlined(Node):
-    """The child at `hop`, of kind `kind`, whose states its parent computes: `results[i]` is its state i."""
+    """The node at the end of `path`, of kind `kind`, whose states the node at its start computes.
 
-    hop: Slot | Item
+    `results[i]` is its state i. The nodes along the path are inlined too.
+    """
+
+    path: tuple[Slot | Item, ...]
     kind: str
     results: tuple[str, ...]
 
@@ -306,8 +309,8 @@ class Kind(Node):
     kind is asked.
 
     A kind that is a variant of another takes some of its nodes, chosen by heights when a request is linearized (see
-    lower/linear_form.py). With `inlined` children, it computes their states too. Without, it computes nothing: its
-    nodes are those that their parents inline.
+    lower/linear_form.py). With `inlined` nodes, it computes their states too. Without, it computes nothing: its
+    nodes are those that others inline.
     """
 
     name: str
@@ -320,7 +323,7 @@ class Kind(Node):
 
     @property
     def is_within(self) -> bool:
-        """Are its nodes computed by their parents?"""
+        """Are its nodes computed by others, above them?"""
         return bool(self.variant_of) and not self.inlined
 
 

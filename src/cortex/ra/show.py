@@ -56,10 +56,10 @@ def show(m: ir.Model) -> str:
 def show_kind(kind: ir.Kind, states: tuple[str, ...]) -> str:
     """One kind as text; `states` names its results."""
     if kind.is_within:
-        return f"kind {kind.name}: {kind.variant_of}, computed by the parent"
+        return f"kind {kind.name}: {kind.variant_of}, computed by a node above"
     shared = "" if kind.own_group else ", shares groups"
     of = f"{kind.variant_of}, " if kind.variant_of else ""
-    names = [*states, *(f"{_path((child.hop,))}.{s}" for child in kind.inlined for s in states)]
+    names = [*states, *(f"{_path(child.path)}.{s}" for child in kind.inlined for s in states)]
     results = (*kind.results, *(r for child in kind.inlined for r in child.results))
     body = _body(kind.lets, results)
     head = f"kind {kind.name}: {of}{show_guard(kind.guard)}{shared}"

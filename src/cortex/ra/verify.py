@@ -8,7 +8,7 @@
 * Kinds read states of children; a finish reads states of the node itself and parameters, and nothing else of nodes.
 * Derived parameters read only parameters declared before them.
 * A table's parameters have a row for every value of its field, which has a limit and is all that its kind reads.
-* A variant names a kind with a guard of its own, and reads no state of the children that it inlines.
+* A variant names a kind with a guard of its own, and reads no state of the nodes that it inlines, which hang together.
 * Guards of other kinds form a decision tree: two of them agree up to a question to which they have different answers.
 """
 
@@ -114,8 +114,10 @@ def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:
         if name and name not in plain:
             raise InternalError(f"{where} is made from {name!r}, which is no kind with a guard of its own")
     for child in kind.inlined:
-        if any(isinstance(let.op, ir.State) and let.op.path == (child.hop,) for let in kind.lets):
-            raise InternalError(f"{where} reads a state of {child.hop}, which it computes itself")
+        if any(isinstance(let.op, ir.State) and let.op.path == child.path for let in kind.lets):
+            raise InternalError(f"{where} reads a state of {child.path}, which it computes itself")
+        if child.path[:-1] and child.path[:-1] not in {other.path for other in kind.inlined}:
+            raise InternalError(f"{where} computes {child.path}, but not the node above it")
 
 
 def _finish(finish: ir.Finish, m: ir.Model, declared: Declared) -> None:

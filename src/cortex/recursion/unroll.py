@@ -1,8 +1,9 @@
-"""UnrollRecursion: a node computes its children too."""
+"""UnrollRecursion: a node computes the nodes below it too, to a given depth."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import NoReturn, TypeAlias
 
@@ -13,54 +14,67 @@ from cortex.ra.shapes import Declared, rename_operands
 from cortex.recursion.refuse import refuse, refuse_model
 
 MOST_VARIANTS = 64
+MOST_OPERATORS = 2000  # of all kinds together: beyond it, code takes minutes to compile
+MOST_NUMBER = 10_000  # beyond it, how many there would be is not counted
 FixedHop: TypeAlias = "ir.Slot | ir.Item"
+Path: TypeAlias = "tuple[FixedHop, ...]"
 
 
 @step
 class UnrollRecursion(Step[ir.Model]):
-    """Let nodes of every other level compute their children from their grandchildren.
+    """Let the nodes of one level in `depth` compute the levels below them, down to the next such level.
 
     before:  kind inner:                               h = tanh(left.h + right.h + b)
-    after:   kind inner:                               as before, for nodes that have no part in a pair of levels
+    after:   kind inner:                               as before, for nodes that compute only themselves
              kind inner_with_left_inner:               l = tanh(left.left.h + left.right.h + b); left.h = l
                                                        h = tanh(l + right.h + b)
              kind inner_with_right_inner, and kind inner_with_left_inner_right_inner likewise
-             kind inner_within:                        nothing; for the children that their parents compute
+             kind inner_within:                        nothing; for the nodes that others compute
+             (depth=2; with 3, kinds such as inner_with_left_inner_left_left_inner too)
 
-    Two levels are then one group. Which nodes compute children is decided by heights, for each request: see
-    lower/linear_form.py. Every state is still kept for every node. This is the last step on the recursion.
+    `depth` levels are then one group. Which nodes compute others is decided by heights, for each request: see
+    lower/linear_form.py. A leaf, and a child more than one level lower, is computed on its own, and so is a node that
+    several parents share, in a DAG: nothing is computed twice, and there is a variant for every choice of children that
+    may be missing from a block. Every state is still kept for every node. This is the last step on the recursion.
 
-    legal:   some kind reads children by attribute or by fixed position, and a kind of such children reads nothing per
-             edge (`FixArity` makes positions of lists); the depth is 2.
+    legal:   the depth is at least 2; some kind reads children by attribute or by fixed position, and a kind of such
+             children reads nothing per edge (`FixArity` makes positions of lists). There are at most 64 variants
+             (binary trees of one kind have 3 at depth 2, 24 at depth 3, 675 at depth 4; sequences one less than the
+             depth), and at most 2000 operators in all kinds together.
     """
 
     depth: int = 2
 
     def apply(self, program: ir.Model) -> ir.Model:
-        """`program` with a variant for each choice of children to compute."""
-        if self.depth != 2:
-            refuse_model(self, "a node can be unrolled with its children, not further. Use depth=2.", program)
+        """`program` with a variant for each choice of nodes to compute."""
+        if self.depth < 2:
+            refuse_model(self, "a node computes itself at any rate. Use a depth of at least 2.", program)
         if any(kind.variant_of for kind in program.kinds):
             refuse_model(self, "the model is unrolled already.", program)
         if program.batching != "height" or program.dedup or not all(kind.own_group for kind in program.kinds):
-            reason = "levels are paired by height, and every kind needs groups of its own"
+            reason = "levels are put together by height, and every kind needs groups of its own"
             refuse_model(self, f"{reason}. Leave out Batch, Dedup and partial Specialize.", program)
         inside = tuple(kind for kind in program.kinds if _reads_children(kind) and not _per_edge(kind))
-        around = tuple((kind, hops) for kind in program.kinds if (hops := _hops(kind)))
+        around = tuple(kind for kind in program.kinds if _hops(kind))
         if not inside or not around:
             self._refuse(program)
-        count = sum((1 + len(inside)) ** len(hops) - 1 for _, hops in around)
+        count = sum(n - 1 for n in _counts(around, inside, self.depth))
         if count > MOST_VARIANTS:
-            reason = f"there would be {count} variants, one for each choice of children's kinds"
-            refuse_model(self, f"{reason}; {MOST_VARIANTS} are the most.", program)
+            reason = f"there would be {_number(count)} variants, one for each choice of kinds of nodes to compute"
+            refuse_model(self, f"{reason}; {MOST_VARIANTS} are the most. Use a smaller depth.", program)
         declared = Declared.of(program)
+        names = {kind.name for kind in program.kinds}
+        within = [replace(k, name=_unused(f"{k.name}_within", names), variant_of=k.name) for k in inside]
         variants = [
-            _variant(program, kind, {hop: child for hop, child in zip(hops, chosen, strict=True) if child}, declared)
-            for kind, hops in around
-            for chosen in product((None, *inside), repeat=len(hops))
-            if any(chosen)
+            _variant(program, block, declared, names)
+            for kind in around
+            for block in _blocks(kind, inside, self.depth)
+            if block.below
         ]
-        within = [replace(kind, name=f"{kind.name}_within", variant_of=kind.name) for kind in inside]
+        operators = sum(len(kind.lets) for kind in (*program.kinds, *variants))
+        if operators > MOST_OPERATORS:
+            reason = f"the {len(variants)} variants would have {operators} operators"
+            refuse_model(self, f"{reason}; {MOST_OPERATORS} are the most. Use a smaller depth.", program)
         return replace(program, kinds=(*program.kinds, *within, *variants))
 
     def _refuse(self, m: ir.Model) -> NoReturn:
@@ -74,6 +88,33 @@ class UnrollRecursion(Step[ir.Model]):
             m,
             listed,
         )
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A node of some kind, and the nodes below that are computed with it, each with the hop that leads to it."""
+
+    kind: ir.Kind
+    below: tuple[tuple[FixedHop, _Block], ...] = ()
+
+
+def _blocks(kind: ir.Kind, inside: tuple[ir.Kind, ...], depth: int) -> Iterator[_Block]:
+    """All blocks of at most `depth` levels with a node of `kind` at the top, that node alone first."""
+    hops = _hops(kind) if depth > 1 else ()
+    smaller = [block for child in inside for block in _blocks(child, inside, depth - 1)] if hops else []
+    for chosen in product((None, *smaller), repeat=len(hops)):
+        yield _Block(kind, tuple((hop, block) for hop, block in zip(hops, chosen, strict=True) if block is not None))
+
+
+def _counts(around: tuple[ir.Kind, ...], inside: tuple[ir.Kind, ...], depth: int) -> list[int]:
+    """How many blocks of at most `depth` levels each of `around` has at the top; of very many, at least so many."""
+    smaller = len(inside)
+    for _ in range(depth - 2):
+        larger = sum((1 + smaller) ** len(_hops(kind)) for kind in inside)
+        if larger == smaller or smaller > MOST_NUMBER:
+            break
+        smaller = larger
+    return [(1 + smaller) ** len(_hops(kind)) for kind in around]
 
 
 def _reads_children(kind: ir.Kind) -> bool:
@@ -94,48 +135,80 @@ def _hops(kind: ir.Kind) -> tuple[FixedHop, ...]:
     return tuple(dict.fromkeys(hop for hop in hops if not isinstance(hop, ir.Each)))
 
 
-def _variant(m: ir.Model, parent: ir.Kind, children: dict[FixedHop, ir.Kind], declared: Declared) -> ir.Kind:
-    """`parent` computing `children`, each of the kind given, from grandchildren."""
-    b = Builder(declared, [let.name for let in parent.lets])
-    guard = list(parent.guard)
-    inlined: list[ir.Inlined] = []
-    states: dict[ir.State, str] = {}
-    for hop, kind in children.items():
-        guard += [replace(fact, test=replace(fact.test, path=(hop, *fact.test.path))) for fact in kind.guard]
-        names: dict[str, str] = {}
-        for let in kind.lets:
-            name = f"{_word(hop)}_{let.name}"
-            taken = name in b or name in b.reserved
-            names[let.name] = b.add(_below(rename_operands(let.op, names), hop), None if taken else name, let.span)
-        results = tuple(names[r] for r in kind.results)
-        inlined.append(ir.Inlined(hop, kind.name, results))
-        states |= {ir.State(s.name, (hop,)): r for s, r in zip(m.states, results, strict=True)}
-    renamed: dict[str, str] = {}
-    for let in parent.lets:
-        if isinstance(let.op, ir.State) and let.op in states:
-            renamed[let.name] = states[let.op]
-        else:
-            renamed[let.name] = b.add(rename_operands(let.op, renamed), let.name, let.span)
+def _variant(m: ir.Model, block: _Block, declared: Declared, names: set[str]) -> ir.Kind:
+    """The kind of the node at the top of `block` that computes all of it."""
+    writer = _Writer(m, Builder(declared, [let.name for let in block.kind.lets]))
+    results = writer.node(block, ())
+    parts = [f"{'_'.join(map(_word, child.path))}_{child.kind}" for child in writer.inlined]
     return ir.Kind(
-        "_".join([parent.name, "with", *(f"{_word(hop)}_{kind.name}" for hop, kind in children.items())]),
-        tuple(dict.fromkeys(guard)),
-        b.lets,
-        tuple(renamed[r] for r in parent.results),
-        variant_of=parent.name,
-        inlined=tuple(inlined),
+        _unused("_".join([block.kind.name, "with", *parts]), names),
+        tuple(dict.fromkeys(writer.guard)),
+        writer.b.lets,
+        results,
+        variant_of=block.kind.name,
+        inlined=tuple(writer.inlined),
     )
 
 
-def _below(op: ir.Op, hop: FixedHop) -> ir.Op:
-    """`op` of the child at `hop`, seen from the parent."""
+class _Writer:
+    """Writes the lets of a block, the nodes further down first."""
+
+    def __init__(self, m: ir.Model, b: Builder) -> None:
+        self.m = m
+        self.b = b
+        self.guard: list[ir.Fact] = []
+        self.inlined: list[ir.Inlined] = []
+        self.states: dict[ir.State, str] = {}
+
+    def node(self, block: _Block, path: Path) -> tuple[str, ...]:
+        """The lets of the node that `path` leads to and of those below it; the names of its states."""
+        kind = block.kind
+        guard = (replace(fact, test=replace(fact.test, path=(*path, *fact.test.path))) for fact in kind.guard)
+        self.guard += guard
+        for hop, below in block.below:
+            at = (*path, hop)
+            place = len(self.inlined)
+            results = self.node(below, at)
+            self.inlined.insert(place, ir.Inlined(at, below.kind.name, results))
+            self.states |= {ir.State(s.name, at): r for s, r in zip(self.m.states, results, strict=True)}
+        renamed: dict[str, str] = {}
+        for let in kind.lets:
+            op = _below(rename_operands(let.op, renamed), path)
+            if isinstance(op, ir.State) and op in self.states:
+                renamed[let.name] = self.states[op]
+            else:
+                renamed[let.name] = self.b.add(op, self._name(let.name, path), let.span)
+        return tuple(renamed[r] for r in kind.results)
+
+    def _name(self, name: str, path: Path) -> str | None:
+        """The name of a let; None for any name, where the one that tells the node is taken."""
+        if not path:
+            return name
+        name = "_".join([*map(_word, path), name])
+        return None if name in self.b or name in self.b.reserved else name
+
+
+def _below(op: ir.Op, path: Path) -> ir.Op:
+    """`op` of the node that `path` leads to, seen from where it starts."""
     match op:
-        case ir.Field(name, path):
-            return ir.Field(name, (hop, *path))
-        case ir.State(name, path):
-            return ir.State(name, (hop, *path))
+        case ir.Field(name, further):
+            return ir.Field(name, (*path, *further))
+        case ir.State(name, further):
+            return ir.State(name, (*path, *further))
         case _:
             return op
 
 
 def _word(hop: FixedHop) -> str:
     return f"{hop.name}_{hop.index}" if isinstance(hop, ir.Item) else hop.name
+
+
+def _unused(name: str, names: set[str]) -> str:
+    while name in names:
+        name += "_"
+    names.add(name)
+    return name
+
+
+def _number(count: int) -> str:
+    return str(count) if count <= MOST_NUMBER else f"more than {MOST_NUMBER}"

@@ -44,6 +44,7 @@ from cortex.ra.ir import (
 from cortex.runtime.forest import Forest
 
 Path = tuple[Hop, ...]
+Inlinings = frozenset[tuple[Path, str]]
 
 
 def linearize(
@@ -150,25 +151,35 @@ def _key(fact: Fact) -> Any:
 
 
 def variants(m: Model) -> dict[str, Any]:
-    """Which variant of a kind a node has by the children that it inlines; see lower/linear_form.py.
+    """Which variant of a kind a node has by the nodes that it inlines; see lower/linear_form.py.
 
-    `within` maps kinds to the variant for inlined nodes. `inlining` has, for each kind with variants that inline, its
-    hops and a mapping from what is inlined at each hop (a kind, or None) to the variant.
+    `depth` is the number of levels that a group computes. `within` maps kinds to the variant for inlined nodes.
+    `inlining` has, for each kind with variants that inline, its hops and a mapping from what is inlined at each hop to
+    the variant: None, or the variant that the child would have on its own (its kind, if it would inline nothing).
     """
     number = {kind.name: i for i, kind in enumerate(m.kinds)}
+    alone = {(k.variant_of or k.name, _inlined(k)): i for i, k in enumerate(m.kinds) if not k.is_within}
     within = {number[k.variant_of]: i for i, k in enumerate(m.kinds) if k.is_within}
     inlining: list[tuple[int, list[Any], dict[tuple[int | None, ...], int]]] = []
     for base in m.kinds:
         own = [k for k in m.kinds if k.variant_of == base.name and k.inlined]
-        hops = _unique(child.hop for k in own for child in k.inlined)
-        by_children = {tuple(_inlined_at(k, hop, number) for hop in hops): number[k.name] for k in own}
+        hops = _unique(child.path[0] for k in own for child in k.inlined)
+        by_children = {tuple(_inlined_at(k, hop, alone) for hop in hops): number[k.name] for k in own}
         if own:
             inlining.append((number[base.name], [_path((hop,)) for hop in hops], by_children))
-    return {"within": within, "inlining": inlining}
+    depth = 1 + max((len(child.path) for k in m.kinds for child in k.inlined), default=0)
+    return {"depth": depth, "within": within, "inlining": inlining}
 
 
-def _inlined_at(kind: Kind, hop: Hop, number: Mapping[str, int]) -> int | None:
-    return next((number[child.kind] for child in kind.inlined if child.hop == hop), None)
+def _inlined(kind: Kind, below: Path = ()) -> Inlinings:
+    """The nodes that a kind inlines below a node, each as the path from there and its kind."""
+    at = len(below)
+    return frozenset((c.path[at:], c.kind) for c in kind.inlined if c.path[:at] == below and len(c.path) > at)
+
+
+def _inlined_at(kind: Kind, hop: Hop, alone: Mapping[tuple[str, Inlinings], int]) -> int | None:
+    child = next((c for c in kind.inlined if c.path == (hop,)), None)
+    return None if child is None else alone[child.kind, _inlined(kind, (hop,))]
 
 
 def _test(test: Test) -> tuple[Any, ...]:

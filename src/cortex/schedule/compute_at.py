@@ -27,8 +27,8 @@ class ComputeAt(Step[Func]):
                for t_0 in 0..16: t_at[t_0] = f(n2, j_o*16 + t_0)
                for j_i in 0..16: h[n2, j_o*16 + j_i] = g(t_at[j_i])
     legal:   one nest writes the temporary, and nothing else; all its uses are in the loop, which stands after it;
-             nothing up to there writes what the nest reads; every iteration uses one part of constant shape. An
-             element used in several iterations is computed in each of them.
+             nothing up to there writes what the nest reads; every iteration uses one part of constant shape, and
+             holds no parallel loop. An element used in several iterations is computed in each of them.
     """
 
     buffer: str
@@ -42,6 +42,8 @@ class ComputeAt(Step[Func]):
             refuse(self, f"{self.buffer!r} is not a temporary.", f, self.loop)
         if loop.kind is LoopKind.VECTORIZED:
             refuse(self, f"{self.loop!r} is vectorized and cannot hold a nest.", f, self.loop)
+        if any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for s in loop.body for n in walk(s)):
+            refuse(self, f"{self.loop!r} holds a parallel loop; threads do not share registers.", f, self.loop)
         block, at, user = self._places(f)
         nest = block[at]
         assert isinstance(nest, For)

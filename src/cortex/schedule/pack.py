@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, PackedGate, Packing, Scope
 from cortex.ir.node import Node, rewrite, walk
-from cortex.ir.scalar import Expr, Int, Load, Var
+from cortex.ir.scalar import Expr, Index, Int, Load, Var
 from cortex.ir.simplify import ceildiv, floordiv, free_vars, mod, substitute
 from cortex.ir.step import Step, step
 from cortex.schedule.locate import Block, Names, constant_extent, find_loop, refuse, replace_loop
@@ -21,7 +21,7 @@ class Pack(Step[Func]):
                                 for k in 0..256: o[j] += U[256 + j, k] * s[k]
     after:   ... i[j] += packed[j // 16, k, 0, j mod 16] * s[k]; o[j] += packed[j // 16, k, 1, j mod 16] * s[k]
     legal:   always for params whose index uses only the columns, reduction loops and outer loops of constant
-             extent; weights that do not depend on the column stay as they are.
+             extent, and no index function; weights that do not depend on the column stay as they are.
     """
 
     columns: str
@@ -31,6 +31,8 @@ class Pack(Step[Func]):
         """`f` with packed weights."""
         loop = find_loop(f, self.columns, self)
         extent = constant_extent(loop)
+        if self.width < 1:
+            refuse(self, f"a panel cannot have {self.width} columns; use at least 1.", f, self.columns)
         if extent is None:
             refuse(self, f"the extent of {self.columns!r} is not constant.", f, self.columns)
         uses = _weights_read(f, loop)
@@ -103,10 +105,15 @@ def _weights_read(f: Func, loop: For) -> list[WeightUse]:
         for n in walk(accumulate.value):
             if isinstance(n, Load) and n.buffer in params and loop.var in free_vars(n.index):
                 used = free_vars(n.index) - {loop.var, last}
-                if used <= set(extents):
+                if used <= set(extents) and not _depends_on_request(n):
                     outer = tuple(v for v in extents if v in used)
                     found.append(WeightUse(n, outer, tuple(extents[v] for v in outer), last, extents[last], turn))
     return found
+
+
+def _depends_on_request(load: Load) -> bool:
+    """Does an index function say which weight is read? Packing happens before there is a request."""
+    return any(isinstance(n, Index | Load) for i in load.index for n in walk(i))
 
 
 def _sums(body: Block, loops: tuple[For, ...]) -> list[tuple[tuple[For, ...], Accumulate]]:

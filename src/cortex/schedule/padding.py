@@ -13,13 +13,15 @@ def padding_is_harmless(f: Func, body: tuple[Stmt, ...], var: str, extent: int, 
     """Can `var` run to the next multiple of `lanes` above `extent`?
 
     Every access must either not depend on `var`, or have it, with coefficient 1, only in the last dimension and end
-    within the padded row; a write must end with the row, so that it spoils nothing but padding.
+    within the padded row; a write must depend on it and end with the row, so that it spoils nothing but padding.
     """
     rounded = -(-extent // lanes) * lanes
     if rounded == extent:
         return True
     for a in accesses(body):
         if all(var not in free_vars(i) for i in a.index):
+            if a.writes:
+                return False
             continue
         buffer = f.buffer(a.buffer)
         if buffer.scope is Scope.PACKED:

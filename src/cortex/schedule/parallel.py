@@ -11,6 +11,7 @@ from cortex.ir.simplify import add, mul, substitute
 from cortex.ir.step import Step, step
 from cortex.poly.legal import why_not_any_order
 from cortex.poly.quick import QuickRules
+from cortex.schedule.carried import carried
 from cortex.schedule.locate import Block, Names, constant_extent, find_loop, refuse, replace_loop
 from cortex.schedule.ownership import SHARED, clash, context_of, touches, use_of
 
@@ -21,9 +22,9 @@ class Parallel(Step[Func]):
 
     before:  for j_o in 0..16: for n: h[n, j_o*16 + l] = ...
     after:   for j_o_p in 0..8 parallel: for j_o_i in 0..2: for n: h[n, (j_o_p*2 + j_o_i)*16 + l] = ...     (grain 2)
-    legal:   no iteration touches an element of a shared buffer that another one writes (private buffers and registers
-             hold nothing from one iteration to the next); parallel loops are not nested, and `grain` divides the
-             number of iterations.
+    legal:   no iteration touches an element of a shared buffer that another one writes; private buffers and registers,
+             of which every thread has its own, pass no value from one iteration to another, into the loop or out of
+             it; parallel loops are not nested, and `grain` divides the number of iterations.
 
     What is parallel is up to the loop: a loop over blocks of output columns, over rows, over tiles of rows. A thread
     has the same blocks of columns in every group, so its share of the weights stays in its cache. Loops that are to
@@ -44,6 +45,8 @@ class Parallel(Step[Func]):
         inner = [n.var for n in walk(loop) if isinstance(n, For) and is_parallel(n)]
         if inner:
             refuse(self, f"{self.loop!r} contains the parallel loop {inner[0]!r}.", f, self.loop)
+        if name := carried(f, loop):
+            refuse(self, f"{name!r}, of which every thread has its own, passes values on.", f, self.loop)
         new = self._split(f, loop)
         known = QuickRules.of(f)
         uses = {use_of(known, t) for t in touches(f, (new,), around)}

@@ -61,6 +61,9 @@ LARGEST_FILE = 1 << 20  # bytes; a schedule has tens of steps
 class Schedule:
     """Steps on the recursion, then steps on its loops, in the order they apply.
 
+    Barriers are placed for the program as it is then, so a schedule with `Parallel` or `Alone` has `PlaceBarriers` as
+    its last step but for `Persist`, which changes nothing.
+
     `repr` is Python that rebuilds the schedule from the names in `namespace()`.
     """
 
@@ -134,6 +137,13 @@ def _fault(steps: tuple[Step[Any], ...]) -> tuple[int, str] | None:
                 "recursion is gone once there are loops."
             )
         late = late or isinstance(s, LOOP_STEPS)
+    team = next((number for number, s in enumerate(steps) if isinstance(s, Parallel | Alone)), None)
+    last = next((s for s in reversed(steps) if not isinstance(s, Persist)), None)
+    if team is not None and not isinstance(last, PlaceBarriers):
+        return team, (
+            f"{steps[team]!r}, shares work among threads, and nothing says where they wait for each other. Put Alone() "
+            "and PlaceBarriers() last; only Persist may follow."
+        )
     return None
 
 

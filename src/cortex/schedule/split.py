@@ -29,7 +29,8 @@ class Split(Step[Func]):
              cases   the same main loops, then: switch n mod factor: case r: for i_t in 0..r: S(...)   (r constant)
              none    the main loops alone
     legal:   always, for a loop whose bounds read no memory and that is not vectorized; tail="none" needs factor to
-             divide the extent provably. Where it does, every tail is none.
+             divide the extent provably. Where it does, every tail is none. Of a
+             parallel loop, threads share the blocks.
     """
 
     loop: str
@@ -76,7 +77,8 @@ class Split(Step[Func]):
         body: Block = substitute(loop.body, {self.loop: add(loop.lo, number)})
         if limit is not None:
             body = (If(Binary("lt", number, limit), body),)
-        block = replace(loop, var=inner.name, lo=Int(0), hi=Int(self.factor), body=body)
+        kind = LoopKind.SERIAL if loop.kind is LoopKind.PARALLEL else loop.kind
+        block = replace(loop, var=inner.name, lo=Int(0), hi=Int(self.factor), body=body, kind=kind)
         return replace(loop, var=outer.name, lo=Int(0), hi=count, body=(block,))
 
     def _peeled(self, names: Names, loop: For, whole: Expr) -> list[Stmt]:

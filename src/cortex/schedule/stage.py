@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ir.node import walk
 from cortex.ir.scalar import Expr, Int, Load, Var
 from cortex.ir.step import Step, step
 from cortex.schedule.locate import Block, Names, find_loop, refuse, replace_loop
@@ -19,7 +20,7 @@ class Stage(Step[Func]):
     after:   for j: { t_stage = 0; for k: t_stage += x[k] * w[j, k]; t[n, j] = t_stage }
     legal:   every iteration uses one part of constant shape: per dimension, a constant number of elements from a
              common start. What the body overwrites first is not copied in, what it only reads is not copied back.
-             The loop is not vectorized.
+             The loop is not vectorized and holds no parallel loop: threads do not see each other's registers.
     """
 
     buffer: str
@@ -31,6 +32,8 @@ class Stage(Step[Func]):
         buffer = next((b for b in f.buffers if b.name == self.buffer), None)
         if buffer is None or loop.kind is LoopKind.VECTORIZED:
             refuse(self, "name a buffer of the function, and a loop that is not vectorized.", f, self.loop)
+        if any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for s in loop.body for n in walk(s)):
+            refuse(self, f"{self.loop!r} holds a parallel loop; threads do not share registers.", f, self.loop)
         found = touches(loop.body, self.buffer)
         if not found:
             refuse(self, f"{self.loop!r} does not use {self.buffer!r}.", f, self.loop)

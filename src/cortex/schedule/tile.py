@@ -46,6 +46,9 @@ class Tile(Step[Func]):
     def apply(self, f: Func) -> Func:
         """`f` with the nest tiled."""
         outer = find_loop(f, self.nest, self)
+        if min(self.height, self.vectors, self.lanes, *self.unroll) < 1 or len(self.unroll) < self._most_rows():
+            reason = "height, vectors and lanes must be at least 1, and unroll must say so many values for each height"
+            refuse(self, f"{reason} up to {self._most_rows()}.", f, self.nest)
         chain = perfect_chain(outer, self.columns)
         if chain is None:
             refuse(self, f"the loops from {self.nest!r} to {self.columns!r} are not perfectly nested.", f, self.nest)
@@ -72,6 +75,9 @@ class Tile(Step[Func]):
         writer = _Writer(self, f, Names(f), chain, rows, sums, extent)
         new = replace_loop(f, self.nest, writer.nest())
         return replace(new, buffers=(*f.buffers, *writer.buffers))
+
+    def _most_rows(self) -> int:
+        return 1 if self.rows is None else self.height
 
 
 class _Writer:
@@ -135,7 +141,7 @@ class _Writer:
             Let(first, add(lo, begin)),
             Let(here, sub(end, begin)),
             Switch(here, tuple(Case(r, self.kernel(columns, first, r)) for r in range(1, height + 1))),
-            *self.rest(columns, first, here),
+            *self.rest(columns, first, here if height > 1 else Int(1)),
         )
         return (
             Let(length, simplify(sub(hi, lo))),

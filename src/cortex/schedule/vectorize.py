@@ -30,6 +30,8 @@ class Vectorize(Step[Func]):
         extent = constant_extent(loop)
         if extent is None:
             refuse(self, f"the extent of {self.loop!r} is not constant.", f, self.loop)
+        if self.lanes < 1:
+            refuse(self, f"a vector cannot have {self.lanes} lanes; use at least 1.", f, self.loop)
         if loop.kind is LoopKind.VECTORIZED:
             refuse(self, f"{self.loop!r} is vectorized already.", f, self.loop)
         if not all(isinstance(s, Let | Store | Accumulate) for s in loop.body):
