@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from cortex.bench.data import Workload, workload
 from cortex.bench.limit import Machine, limit_us
 from cortex.bench.timing import Run, Timing, interleave
 from cortex.errors import CortexError, InternalError
+
+if TYPE_CHECKING:
+    from cortex.runtime.executable import Executable
 
 Array = npt.NDArray[Any]
 
@@ -117,7 +120,7 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float) -> 
         for start in starts[:used]
     )
     results = {
-        "cortex": (timings["cortex"], f"first call, with compilation: {compiled:.2f} s"),
+        "cortex": (timings["cortex"], f"first call, with compilation: {compiled:.2f} s{_tables(fast)}"),
         "torch-eager": (timings["torch-eager"], "recursive, node by node"),
         "torch-batched": (timings[form], form),
         "limit": (
@@ -129,6 +132,12 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float) -> 
         Row(**asdict(cell), system=system, **asdict(timing), data=requests.source, form=how)
         for system, (timing, how) in results.items()
     ]
+
+
+def _tables(fast: Executable) -> str:
+    """What the model was given ahead of the calls that are timed."""
+    size = sum(fast.tables.values())
+    return f", tables of {size / 1e6:.1f} MB computed in it" if size else ""
 
 
 def _root_state(fast: Callable[[list[Any]], Any], state: str, batch: list[Any]) -> Array:
