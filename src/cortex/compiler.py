@@ -41,8 +41,8 @@ from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import Schedule
 
 RECURSION_STEPS = ALWAYS
-MOST_EXAMPLES = 32
-"""Structures that predictions are made for; more would take time and tell little."""
+MOST_EXAMPLES, MOST_GROUPS = 32, 5000
+"""Structures that predictions are made for, and groups of a request; more would take time and tell little."""
 
 
 def compile(
@@ -111,7 +111,8 @@ class Wishes:
 
         def forms(m: ra.Model) -> list[LinearForm]:
             native = linearizer(m, accessors)
-            return [LinearForm(**native.linearize(batch)) for batch in batches]
+            found = [LinearForm(**native.linearize(batch)) for batch in batches]
+            return [form for form in found if form.sizes["num_groups"] <= MOST_GROUPS] or typical(m)
 
         return forms
 
