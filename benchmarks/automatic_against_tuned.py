@@ -3,7 +3,7 @@
     python benchmarks/automatic_against_tuned.py [--models tree_lstm,gru | --random 20] [--batch 1,10] [--seconds 1.5]
                                                  [--json FILE] [--all]
 
-For each model, size and batch: the automatic schedule is compiled as a user gets it, and so are its neighbours (other
+For each model, size and batch: the automatic schedule for the request is compiled, and so are its neighbours (other
 tiles, every step that the scheduler considered and left, or took and would leave out); all are timed in turns on one
 request. Time is the thread's own, and each schedule's best round counts. `over_best` is the time of the automatic
 schedule over that of the fastest; `spearman` the correlation of the ranks of predicted and measured times.
@@ -60,10 +60,9 @@ def at_random(count: int) -> Iterator[tuple[str, Any, Any, list[Any]]]:
     import random_cases
     import random_models
 
-    random_models.HIDDEN, random_models.FREQUENCY = SIZES, (1,) * len(SIZES)
     for seed in range(5000, 5000 + count):
-        m = random_models.random_model(seed)
-        trees = [tree for batch in random_cases.batches(m, 4) for tree in batch]
+        m = random_models.random_model(seed, dict.fromkeys(SIZES, 1))
+        trees = [tree for batch in random_cases.batches(m, 30) for tree in batch]
         weights = None if m.closure else m.arrays()
         yield f"random {seed}", random_cases.compilable(m), weights, trees
 
@@ -83,7 +82,7 @@ def measure(model: Any, weights: Any, trees: list[Any], seconds: float, everythi
     trace.explore()
     trace.see(trees)
     plan = Plan(Target.host(), None, None, wishes=Wishes(trace, trees))
-    automatic = cortex.compile(model, weights)
+    automatic = cortex.compile(model, weights, examples=trees)
     automatic(trees)
     predicted: dict[Schedule, float] = {}
     traced = trace.model()
