@@ -5,8 +5,10 @@
 Rounds of one caller and of several are interleaved, and the best round of each counts: on a machine that does other
 things too, that is the round which was least disturbed. `processors` is what the callers got of the machine in that
 round (their processor time over its length), `per call` the processor time of one call. Where `processors` is well
-below the number of callers, the machine was busy; `at full share` is what the calls would come to on idle processors,
-from the processor time per call alone, and holds everything but waiting for each other.
+below the number of callers the machine was busy and `ratio` says nothing; then look at `expected`, the ratio on idle
+processors: callers times processor time of a call alone over that of a call among others, but not more than one call's
+time over its time with the GIL. `GIL` is that time: what a call takes beyond one of the bound request, which runs
+little else than the compiled function, without the GIL.
 """
 
 from __future__ import annotations
@@ -68,8 +70,26 @@ def one_round(calls: list[Callable[[Any], object]], requests: list[Any], seconds
     return Round(sum(counts), time.perf_counter() - start, sum(used))
 
 
-def cell(model: str, hidden: int, callers: list[int], seconds: float, rounds: int) -> dict[int, Round]:
-    """The best round for each number of callers."""
+def with_gil(fast: Any, requests: list[Any]) -> float:
+    """Seconds that a call holds the GIL, from interleaved minima."""
+    total = 0.0
+    for request in requests:
+        best = {fast: float("inf"), fast.bind(request): float("inf")}
+        for _ in range(300):
+            for call in best:
+                start = time.perf_counter()
+                if call is fast:
+                    fast(request)
+                else:
+                    call()
+                best[call] = min(best[call], time.perf_counter() - start)
+        whole, kernels = best.values()
+        total += whole - kernels
+    return total / len(requests)
+
+
+def cell(model: str, hidden: int, callers: list[int], seconds: float, rounds: int) -> tuple[dict[int, Round], float]:
+    """The best round for each number of callers, and the seconds that a call holds the GIL."""
     entry = zoo.load(model)
     rng = random.Random(0)
     requests = [entry.structures(rng, 1, VOCAB)[0] for _ in range(REQUESTS)]
@@ -80,7 +100,7 @@ def cell(model: str, hidden: int, callers: list[int], seconds: float, rounds: in
             found = one_round([fast] * count, requests, seconds / rounds)
             if count not in best or found.rate > best[count].rate:
                 best[count] = found
-    return best
+    return best, with_gil(fast, requests)
 
 
 def main() -> None:
@@ -92,17 +112,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     given = parser.parse_args()
     callers = [int(c) for c in given.callers.split(",")]
-    titles = ("model", "H", "callers", "calls/s", "ratio", "processors", "per call", "at full share")
-    print("".join(f"{t:>{w}}" for t, w in zip(titles, (12, 5, 9, 10, 7, 12, 11, 15), strict=True)))
+    titles = ("model", "H", "callers", "calls/s", "ratio", "processors", "per call", "GIL", "expected")
+    print("".join(f"{t:>{w}}" for t, w in zip(titles, (12, 5, 9, 10, 7, 12, 11, 10, 10), strict=True)))
     for model in given.models.split(","):
         for hidden in (int(h) for h in given.hidden.split(",")):
-            found = cell(model, hidden, callers, given.seconds, given.rounds)
+            found, held = cell(model, hidden, callers, given.seconds, given.rounds)
             first = found[callers[0]]
             for count, r in found.items():
-                share, full = r.processor_seconds / r.seconds, count * first.per_call / r.per_call / callers[0]
+                share = r.processor_seconds / r.seconds
+                expected = min(count * first.per_call / r.per_call, first.per_call / held) / callers[0]
                 print(
                     f"{model:>12}{hidden:5}{count:9}{r.rate:10.0f}{r.rate / first.rate:7.2f}{share:12.2f}"
-                    f"{1e6 * r.per_call:8.1f} us{full:15.2f}",
+                    f"{1e6 * r.per_call:8.1f} us{1e6 * held:7.1f} us{expected:10.2f}",
                     flush=True,
                 )
 
