@@ -8,8 +8,8 @@ round (their processor time over its length), `per call` the processor time of o
 below the number of callers the machine was busy and `ratio` says nothing. `at most` bounds the ratio on idle
 processors: callers times processor time of a call alone over that of a call among others, but not more than one call's
 time over its time with the GIL. Threads that sleep until the GIL is free, as they do where calls are short, stay below
-it. `GIL` is that time: what a call takes beyond one of the bound request, which runs
-little else than the compiled function, without the GIL.
+it. `GIL` is that time: what a call takes beyond one of the bound request, which runs little else than the compiled
+function, without the GIL.
 """
 
 from __future__ import annotations
