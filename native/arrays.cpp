@@ -1,6 +1,7 @@
 // Reading a Forest: the structure is already in arrays, which are copied, checked and given heights.
 //
-// Arrays are copied before they are checked, so that nothing depends on their owner leaving them alone.
+// Arrays are copied before they are checked, so that nothing depends on their owner leaving them alone; slots straight
+// to where the edges of a node stand together.
 #include <algorithm>
 #include <limits>
 
@@ -25,15 +26,27 @@ nb::object entry(const nb::object& mapping, const std::string& key) {
   return nb::steal(found);
 }
 
-std::vector<std::int32_t> copy_ints(const nb::object& source, const std::string& what, std::size_t length) {
+// An array of the forest, and the integers in it.
+struct Ints {
+  nb::object array;
+  const std::int32_t* at;
+  std::size_t length;
+};
+
+Ints view_ints(const nb::object& source, const std::string& what, std::size_t length) {
   auto* array = reinterpret_cast<PyArrayObject*>(source.ptr());
   if (!PyArray_Check(source.ptr()) || PyArray_TYPE(array) != NPY_INT32 || PyArray_NDIM(array) != 1 ||
       !PyArray_ISCARRAY_RO(array) ||
       (length != kAnyLength && PyArray_DIM(array, 0) != static_cast<npy_intp>(length))) {
     structure_error("the forest's " + what + " is not the array that it was made with");
   }
-  const auto* from = static_cast<const std::int32_t*>(PyArray_DATA(array));
-  return {from, from + PyArray_DIM(array, 0)};
+  return {source, static_cast<const std::int32_t*>(PyArray_DATA(array)),
+          static_cast<std::size_t>(PyArray_DIM(array, 0))};
+}
+
+std::vector<std::int32_t> copy_ints(const nb::object& source, const std::string& what, std::size_t length) {
+  const Ints ints = view_ints(source, what, length);
+  return {ints.at, ints.at + ints.length};
 }
 
 std::string known_relations(const nb::object& forest) {
@@ -44,22 +57,22 @@ std::string known_relations(const nb::object& forest) {
 
 // A list relation as the forest gives it: pointers and indices, or several slots that make up a list.
 struct List {
-  std::vector<std::vector<std::int32_t>> slots;
+  std::vector<Ints> slots;
   std::vector<std::int32_t> ptr, idx;
 };
 
 struct Relations {
-  std::vector<std::vector<std::int32_t>> slots;
+  std::vector<Ints> slots;
   std::vector<List> lists;
 };
 
-std::vector<std::int32_t> read_slot(const nb::object& forest, const std::string& name, std::size_t n) {
+Ints read_slot(const nb::object& forest, const std::string& name, std::size_t n) {
   const nb::object found = entry(forest.attr("slots"), name);
   if (!found.is_valid()) {
     structure_error("the model follows '" + name + "', and the forest has only the relations " +
                     known_relations(forest) + "; make it with a slot '" + name + "'");
   }
-  return copy_ints(found, "slot '" + name + "'", n);
+  return view_ints(found, "slot '" + name + "'", n);
 }
 
 List copy_list(nb::handle source, const std::string& name, std::size_t n) {
@@ -95,30 +108,66 @@ List read_list(const nb::object& forest, const Accessor& list, std::size_t n) {
   return copy_list(found, list.name(), n);
 }
 
-// Lay out the edges of every node together, as `Graph` has them.
-void lay_out(const Relations& relations, std::size_t n, Graph& graph) {
-  for (std::size_t v = 0; v < n; ++v) {
-    graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
-    for (const auto& slot : relations.slots) graph.edge_child.push_back(slot[v]);
-    for (const List& list : relations.lists) {
-      const std::size_t before = graph.edge_child.size();
-      for (const auto& slot : list.slots)
-        if (slot[v] != -1) graph.edge_child.push_back(slot[v]);
-      if (list.slots.empty())
-        graph.edge_child.insert(graph.edge_child.end(), list.idx.begin() + list.ptr[v],
-                                list.idx.begin() + list.ptr[v + 1]);
-      graph.list_len.push_back(static_cast<std::int32_t>(graph.edge_child.size() - before));
-    }
-  }
-  graph.edge_start.push_back(static_cast<std::int64_t>(graph.edge_child.size()));
+[[noreturn]] void no_such_node(std::int32_t child, std::size_t n) {
+  structure_error("a forest of " + std::to_string(n) + " nodes has no node " + std::to_string(child) +
+                  "; children must be from 0 to " + std::to_string(static_cast<std::int64_t>(n) - 1) +
+                  ", or -1 for none in a slot");
 }
 
-void check_range(const Graph& graph, std::size_t n) {
-  for (const std::int32_t child : graph.edge_child)
-    if (child < -1 || child >= static_cast<std::int64_t>(n))
-      structure_error("a forest of " + std::to_string(n) + " nodes has no node " + std::to_string(child) +
-                      "; children must be from 0 to " + std::to_string(static_cast<std::int64_t>(n) - 1) +
-                      ", or -1 for none in a slot");
+// Lay out the edges of every node together, as `Graph` has them.
+void lay_out(const Relations& relations, std::size_t n, Graph& graph) {
+  std::size_t most = n * relations.slots.size();
+  for (const List& list : relations.lists) most += n * list.slots.size() + list.idx.size();
+  graph.edge_start.resize(n + 1);
+  graph.edge_child.resize(most);
+  graph.list_len.resize(n * relations.lists.size());
+  std::int32_t* next = graph.edge_child.data();
+  std::int32_t* length = graph.list_len.data();
+  for (std::size_t v = 0; v < n; ++v) {
+    graph.edge_start[v] = next - graph.edge_child.data();
+    for (const Ints& slot : relations.slots) *next++ = slot.at[v];
+    for (const List& list : relations.lists) {
+      const std::int32_t* before = next;
+      for (const Ints& slot : list.slots) {
+        const std::int32_t child = slot.at[v];
+        if (child != -1) *next++ = child;
+      }
+      if (list.slots.empty()) next = std::copy(list.idx.begin() + list.ptr[v], list.idx.begin() + list.ptr[v + 1], next);
+      *length++ = static_cast<std::int32_t>(next - before);
+    }
+  }
+  graph.edge_start[n] = next - graph.edge_child.data();
+  graph.edge_child.resize(static_cast<std::size_t>(graph.edge_start[n]));
+}
+
+// Which way children stand from their parents in the user's order, where all stand the same way.
+enum class Order { kChildrenBefore, kChildrenAfter, kMixed };
+
+Order check_range(const Graph& graph, std::size_t n) {
+  bool before = true, after = true, good = true;
+  for (std::size_t v = 0; v < n; ++v) {
+    const auto parent = static_cast<std::int32_t>(v);
+    for (std::int64_t e = graph.edge_start[v]; e < graph.edge_start[v + 1]; ++e) {
+      const std::int32_t child = graph.edge_child[static_cast<std::size_t>(e)];
+      good &= child >= -1 && child < static_cast<std::int64_t>(n);
+      before &= child < parent;
+      after &= child == -1 || child > parent;
+    }
+  }
+  if (!good) {
+    for (const std::int32_t child : graph.edge_child)
+      if (child < -1 || child >= static_cast<std::int64_t>(n)) no_such_node(child, n);
+  }
+  return before ? Order::kChildrenBefore : after ? Order::kChildrenAfter : Order::kMixed;
+}
+
+void find_height(Graph& graph, std::size_t v) {
+  std::int32_t height = -1;
+  for (std::int64_t e = graph.edge_start[v]; e < graph.edge_start[v + 1]; ++e) {
+    const std::int32_t child = graph.edge_child[static_cast<std::size_t>(e)];
+    if (child >= 0) height = std::max(height, graph.height[static_cast<std::size_t>(child)]);
+  }
+  graph.height[v] = height + 1;
 }
 
 [[noreturn]] void cycle_error(const std::vector<std::pair<std::int32_t, std::int64_t>>& stack, std::int32_t node) {
@@ -132,11 +181,20 @@ void check_range(const Graph& graph, std::size_t n) {
                   (end < stack.size() ? " -> ..." : "") + " -> " + std::to_string(node));
 }
 
-// Compute the heights of a graph whose edges are complete and in range; refuse cycles.
-void find_heights(Graph& graph) {
+// Compute the heights of a graph whose edges are complete and in range; refuse cycles. Where children stand on one
+// side of their parents there is none, and one pass from that side finds every child's height before its parents'.
+void find_heights(Graph& graph, Order order) {
   constexpr std::int32_t kNew = -1, kOpen = -2;
   const std::size_t n = graph.edge_start.size() - 1;
   graph.height.assign(n, kNew);
+  if (order == Order::kChildrenBefore) {
+    for (std::size_t v = 0; v < n; ++v) find_height(graph, v);
+    return;
+  }
+  if (order == Order::kChildrenAfter) {
+    for (std::size_t v = n; v-- > 0;) find_height(graph, v);
+    return;
+  }
   std::vector<std::pair<std::int32_t, std::int64_t>> stack;
   for (std::size_t root = 0; root < n; ++root) {
     if (graph.height[root] != kNew) continue;
@@ -153,12 +211,7 @@ void find_heights(Graph& graph) {
         child = -1;
       }
       if (child < 0) {
-        std::int32_t height = -1;
-        for (std::int64_t e = graph.edge_start[v]; e < end; ++e) {
-          const std::int32_t c = graph.edge_child[static_cast<std::size_t>(e)];
-          if (c >= 0) height = std::max(height, graph.height[static_cast<std::size_t>(c)]);
-        }
-        graph.height[v] = height + 1;
+        find_height(graph, v);
         stack.pop_back();
       } else if (graph.height[static_cast<std::size_t>(child)] == kOpen) {
         cycle_error(stack, child);
@@ -214,8 +267,7 @@ void Request::copy_relations() {
     relations.slots.push_back(read_slot(forest_, slot.attribute().text(), n));
   for (const Accessor& list : spec_.lists) relations.lists.push_back(read_list(forest_, list, n));
   lay_out(relations, n, graph_);
-  check_range(graph_, n);
-  find_heights(graph_);
+  find_heights(graph_, check_range(graph_, n));
 }
 
 // The value of an attribute: of the node object, or of the forest's column.
@@ -245,13 +297,12 @@ PyObject* Request::value(std::int32_t node, int attribute) {
 void check_forest(nb::list slots, nb::list lists, std::int64_t num_nodes) {
   const auto n = static_cast<std::size_t>(num_nodes);
   Relations relations;
-  for (nb::handle slot : slots) relations.slots.push_back(copy_ints(nb::borrow(slot), "slots", n));
+  for (nb::handle slot : slots) relations.slots.push_back(view_ints(nb::borrow(slot), "slots", n));
   for (nb::handle list : lists)
     relations.lists.push_back(copy_list(list, nb::cast<std::string>(nb::object(list[2])), n));
   Graph graph;
   lay_out(relations, n, graph);
-  check_range(graph, n);
-  find_heights(graph);
+  find_heights(graph, check_range(graph, n));
 }
 
 }  // namespace cortex

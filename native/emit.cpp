@@ -64,7 +64,7 @@ void Request::emit(const Destination& to) {
   std::int32_t* const* last = to.index.data() + to.index.size() - 2;
   for (std::size_t r = 0; r < graph_.roots.size(); ++r)
     last[0][r] = from.id_of[static_cast<std::size_t>(graph_.roots[r])];
-  if (spec_.dedup) {
+  if (merges_) {
     const std::vector<std::int32_t>& unique_of = duplicates_.unique_of;
     for (std::size_t v = 0; v < unique_of.size(); ++v)
       last[1][v] = from.id_of[static_cast<std::size_t>(unique_of[v])];

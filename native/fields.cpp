@@ -65,6 +65,11 @@ void copy_rows(const FloatField& field, const float* from, float* to, bool padde
   for (std::int64_t r = 0; r < field.rows; ++r) std::memcpy(to + r * pitch, from + r * field.columns, bytes);
 }
 
+void refuse_int(const IntField& field, std::int64_t value, const std::string& node) {
+  structure_error(node + ": field '" + field.name + "' is " + std::to_string(value) +
+                  (field.limited ? "" : ", which does not fit in 32 bits") + "; it must be " + accepted_int(field));
+}
+
 std::int32_t* int_array(const Destination& to, const Spec& spec, std::size_t field) {
   return to.index[to.index.size() - 2 - spec.int_fields.size() + field];
 }
@@ -118,6 +123,15 @@ void Request::fill(FieldRef ref, std::int32_t node, const Destination& to) {
   }
 }
 
+bool Request::is_read(FieldRef ref, std::size_t node) const {
+  const std::size_t ints = spec_.int_fields.size(), all = ints + spec_.float_fields.size();
+  if (!demand_.empty() && demand_[node * all + static_cast<std::size_t>(ref.number) + (ref.is_int ? 0 : ints)])
+    return true;
+  for (const FieldRef f : spec_.kinds[static_cast<std::size_t>(graph_.kind[node])].fields)
+    if (f.is_int == ref.is_int && f.number == ref.number) return true;
+  return false;
+}
+
 // Fill a field from a forest's array at once, if the array has the right type; says whether it has.
 bool Request::fill_from_column(FieldRef ref, const Destination& to) {
   const auto number = static_cast<std::size_t>(ref.number);
@@ -125,14 +139,8 @@ bool Request::fill_from_column(FieldRef ref, const Destination& to) {
   const nb::object& column = columns_[static_cast<std::size_t>(attribute)];
   if (!column.is_valid() || !PyArray_Check(column.ptr())) return false;
   auto* array = reinterpret_cast<PyArrayObject*>(column.ptr());
-  const std::size_t n = graph_.num_nodes(), ints = spec_.int_fields.size(), all = ints + spec_.float_fields.size();
+  const std::size_t n = graph_.num_nodes();
   if (PyArray_NDIM(array) < 1 || PyArray_DIM(array, 0) != static_cast<npy_intp>(n)) return false;
-  auto is_read = [&](std::size_t v) {
-    if (!demand_.empty() && demand_[v * all + number + (ref.is_int ? 0 : ints)]) return true;
-    for (const FieldRef f : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].fields)
-      if (f.is_int == ref.is_int && f.number == ref.number) return true;
-    return false;
-  };
 
   if (ref.is_int) {
     if (PyArray_TYPE(array) != NPY_INT64 || PyArray_NDIM(array) != 1 || !PyArray_ISCARRAY_RO(array)) return false;
@@ -140,7 +148,7 @@ bool Request::fill_from_column(FieldRef ref, const Destination& to) {
     const IntField& field = spec_.int_fields[number];
     std::int32_t* ints_to = int_array(to, spec_, number);
     for (std::size_t v = 0; v < n; ++v)
-      if (is_read(v)) ints_to[numbering_.id_of[v]] = checked(field, from[v], static_cast<std::int32_t>(v));
+      if (is_read(ref, v)) ints_to[numbering_.id_of[v]] = checked(field, from[v], static_cast<std::int32_t>(v));
     return true;
   }
   const FloatField& field = spec_.float_fields[number];
@@ -148,7 +156,7 @@ bool Request::fill_from_column(FieldRef ref, const Destination& to) {
   const auto* from = static_cast<const float*>(PyArray_DATA(array));
   const std::int64_t stride = to.padded ? field.stride : field.elements();
   for (std::size_t v = 0; v < n; ++v)
-    if (is_read(v))
+    if (is_read(ref, v))
       copy_rows(field, from + static_cast<std::int64_t>(v) * field.elements(),
                 to.floats[number] + numbering_.id_of[v] * stride, to.padded);
   return true;
@@ -183,10 +191,7 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
 }
 
 std::int32_t Request::checked(const IntField& field, std::int64_t value, std::int32_t node) {
-  if (field.limited ? value < 0 || value >= field.limit : value != static_cast<std::int32_t>(value)) {
-    structure_error(describe(node) + ": field '" + field.name + "' is " + std::to_string(value) +
-                    (field.limited ? "" : ", which does not fit in 32 bits") + "; it must be " + accepted_int(field));
-  }
+  if (!field.fits(value)) refuse_int(field, value, describe(node));
   return static_cast<std::int32_t>(value);
 }
 

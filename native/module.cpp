@@ -3,6 +3,7 @@
 #include "python.hpp"
 
 #include "arrays.hpp"
+#include "bound.hpp"
 #include "errors.hpp"
 #include "linearizer.hpp"
 #include "program.hpp"
@@ -11,6 +12,7 @@
 namespace {
 
 namespace nb = nanobind;
+using cortex::Bound;
 using cortex::Linearizer;
 using cortex::Program;
 using cortex::Run;
@@ -35,17 +37,23 @@ PyType_Slot collected[] = {
     {0, nullptr},
 };
 
-Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::int64_t threads) {
-  if (threads < 1 || threads > cortex::kMaxThreads)
-    cortex::python_error(PyExc_ValueError, "threads=" + std::to_string(threads) + ": a call runs on 1 to " +
-                                               std::to_string(cortex::kMaxThreads) + " threads");
+Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::int64_t threads, nb::handle out) {
   const cortex::RunningCall call;
-  return Run(nb::borrow(program), structures, single, threads);
+  Run made(nb::borrow(program), single, threads, out);
+  {
+    Linearizer::Lease request(made.program().linearizer());
+    made.prepare(*request, structures);
+  }
+  made.execute();
+  made.write_roots();
+  return made;
 }
 
 void prepare(nb::handle_t<Program> program, nb::handle structures) {
   const cortex::RunningCall call;
-  Run(nb::borrow(program), structures, false, 1, false);
+  Run made(nb::borrow(program), false, 1, nb::none());
+  Linearizer::Lease request(made.program().linearizer());
+  made.prepare(*request, structures);
 }
 
 nb::dict linearize(Linearizer& linearizer, nb::handle structures, std::int64_t parts) {
@@ -87,8 +95,9 @@ NB_MODULE(_native, m) {
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
                       "A compiled function together with everything it takes.")
       .def(nb::init<nb::object, nb::dict>(), "linearizer"_a, "layout"_a)
-      .def("run", run, "structures"_a.none(), "single"_a, "threads"_a = 1,
-           "Linearize a list of structures or a Forest and run the program on it, on so many threads.")
+      .def("run", run, "structures"_a.none(), "single"_a, "threads"_a = 1, "out"_a.none() = nb::none(),
+           "Linearize a list of structures or a Forest and run the program on it, on so many threads. `out` has an "
+           "array for the roots of each state, or None.")
       .def("prepare", prepare, "structures"_a.none(), "Do what `run` does before the compiled function is called.");
 
   nb::class_<Run>(m, "Run", nb::type_slots(collected<Run>), "The result of one call of a program.")
@@ -97,6 +106,15 @@ NB_MODULE(_native, m) {
       .def("linear_form", &Run::linear_form, "The linear form that the program ran on, copied.")
       .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes that were computed.")
       .def_prop_ro("num_user_nodes", &Run::num_user_nodes, "The number of nodes of the request, duplicates included.");
+
+  nb::class_<Bound>(m, "Bound", nb::type_slots(collected<Bound>), "A request that is run again and again.")
+      .def(nb::init<nb::handle_t<Program>, nb::handle, bool, std::int64_t, nb::handle>(), "program"_a,
+           "structures"_a.none(), "single"_a, "threads"_a = 1, "out"_a.none() = nb::none())
+      .def("run", &Bound::run, "Read the fields from their arrays, run the program, write the states at the roots.")
+      .def("fields", &Bound::fields, "The array of each field by name, in the user's order.")
+      .def("root", &Bound::root, "state"_a, "State number `state` at the roots.")
+      .def("nodes", &Bound::nodes, "state"_a, "State number `state` at every node, in the user's order.")
+      .def_prop_ro("num_nodes", &Bound::num_nodes, "The number of nodes.");
 
   m.def("barrier_nanoseconds", &cortex::barrier_nanoseconds, "threads"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Nanoseconds of one barrier among so many threads.");

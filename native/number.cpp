@@ -54,7 +54,8 @@ void Request::number() {
 
   out.sizes.assign(kFirstListSize + 2 * spec_.lists.size(), 0);
   if (spec_.parts) out.sizes.push_back(out.num_parts);
-  if (spec_.dedup) out.sizes.push_back(static_cast<std::int64_t>(duplicates_.unique_of.size()));
+  if (spec_.dedup)
+    out.sizes.push_back(static_cast<std::int64_t>(merges_ ? duplicates_.unique_of.size() : graph_.num_nodes()));
   out.sizes[kNumNodes] = static_cast<std::int64_t>(n);
   out.sizes[kNumGroups] = static_cast<std::int64_t>(out.group_start.size());
   out.sizes[kNumRoots] = static_cast<std::int64_t>(graph_.roots.size());

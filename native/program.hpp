@@ -61,14 +61,21 @@ class Program {
   WorkspacePool pool_;
 };
 
-// The result of one call. It holds the memory of the call until it is collected.
+// A request in its workspace, and what the program made of it. It holds the memory of the call until it is collected.
 class Run {
  public:
-  // Linearize a list of structures or a Forest and run `program` on it, on `threads` threads where they can be had.
-  Run(nb::object program, nb::handle structures, bool single, std::int64_t threads, bool execute = true);
+  // `out` has an array to write for each state, or None; or is None itself.
+  Run(nb::object program, bool single, std::int64_t threads, nb::handle out);
   Run(Run&&) = default;
   Run& operator=(Run&&) = delete;
   ~Run();
+
+  // Linearize a list of structures or a Forest into the workspace. `merge` as in Request::linearize.
+  void prepare(Request& request, nb::handle structures, bool merge = true);
+  // Run the compiled function without the GIL, on `threads` threads where they can be had.
+  void execute();
+  // Write the states at the roots into the arrays that were given, or into new ones.
+  void write_roots();
 
   nb::object root(std::size_t state) const;
   nb::object nodes(std::size_t state) const;
@@ -79,18 +86,24 @@ class Run {
     return program_->linearizer().spec().dedup ? workspace_->sizes.back() : num_nodes();
   }
 
+  const Program& program() const { return *program_; }
+  Workspace& workspace() const { return *workspace_; }
+
   int traverse(visitproc visit, void* arg) const;
   void drop_references() {}  // a cycle through a run also goes through its program, which lets go
 
  private:
-  void call(Request& request, std::int64_t threads, bool execute);
-  nb::object gather(std::size_t state, std::size_t index_block, std::int64_t count, bool leading_axis) const;
+  std::vector<npy_intp> shape_of(std::size_t state, std::int64_t count, bool leading_axis) const;
+  void gather(std::size_t state, std::size_t index_block, std::int64_t count, float* to) const;
   void check(std::size_t state) const;
+  void check_out(std::size_t state) const;
 
   nb::object program_object_;
   Program* program_;
+  bool single_;
+  std::int64_t threads_;
   std::unique_ptr<Workspace> workspace_;
-  std::vector<nb::object> roots_;
+  std::vector<nb::object> roots_;  // per state; not valid until it is written or given
 };
 
 }  // namespace cortex

@@ -25,15 +25,16 @@ void Graph::clear() {
   roots.clear();
 }
 
-void Request::linearize(nb::handle structures, std::int64_t parts) {
+void Request::linearize(nb::handle structures, std::int64_t parts, bool merge) {
   clear();
+  merges_ = spec_.dedup && merge;
   if (PyList_Check(structures.ptr()) || PyTuple_Check(structures.ptr())) {
     walk(structures);
   } else {
     read_forest(structures);
   }
   classify();
-  if (spec_.dedup) dedup();
+  if (merges_) dedup();
   choose_variants();
   if (spec_.parts) divide(parts);
   number();

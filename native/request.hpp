@@ -65,6 +65,9 @@ std::int32_t* int_array(const Destination& to, const Spec& spec, std::size_t fie
 // Copy the value of one node from memory without padding.
 void copy_rows(const FloatField& field, const float* from, float* to, bool padded);
 
+// Tell the user that an integer field of a node has a value that does not fit.
+[[noreturn]] void refuse_int(const IntField& field, std::int64_t value, const std::string& node);
+
 // The number of rows of an array: one of the sizes (or none), plus a constant.
 struct Extent {
   int size;
@@ -91,11 +94,14 @@ class Request {
   ~Request() { clear(); }
 
   // Read a list of node objects or a Forest, and number its nodes, in so many parts if the spec asks for parts. Runs
-  // the user's accessors.
-  void linearize(nb::handle structures, std::int64_t parts);
+  // the user's accessors. Equal nodes become one where the spec says so, unless fields are going to change (`merge`).
+  void linearize(nb::handle structures, std::int64_t parts, bool merge = true);
 
   // Write the linear form and the fields. Runs the user's accessors.
   void emit(const Destination& to);
+
+  // Does the code read this field of this node? Answered after `emit`, for requests whose nodes were not merged.
+  bool is_read(FieldRef field, std::size_t node) const;
 
   // Forget the request and its objects; keep the memory.
   void clear();
@@ -181,6 +187,7 @@ class Request {
   void note_place(nb::python_error& error, const std::string& name, std::int32_t node) const;
 
   const Spec& spec_;
+  bool merges_ = false;
   Graph graph_;
   Numbering numbering_;
   Duplicates duplicates_;

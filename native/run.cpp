@@ -13,33 +13,40 @@ constexpr std::size_t kNumNodes = 0, kNumRoots = 2;
 
 }  // namespace
 
-Run::Run(nb::object program, nb::handle structures, bool single, std::int64_t threads, bool execute)
-    : program_object_(std::move(program)), program_(nb::cast<Program*>(program_object_)) {
-  const ProgramLayout& layout = program_->layout();
-  if (threads > 1) wake_team(threads);
-  Linearizer::Lease request(program_->linearizer());
-  request->linearize(structures, threads);
-  const std::vector<std::int64_t>& sizes = request->numbering().sizes;
-  if (single && sizes[kNumRoots] != 1)
-    structure_error("one structure was asked for, and there are " + std::to_string(sizes[kNumRoots]));
-
-  workspace_ = program_->pool().take(Workspace::bytes_for(layout.blocks, sizes, threads));
-  workspace_->place(layout.blocks, sizes, threads);
-  call(*request, threads, execute);
-  if (!execute) return;
-  roots_.reserve(layout.states.size());
-  for (std::size_t s = 0; s < layout.states.size(); ++s)
-    roots_.push_back(gather(s, layout.root_block, sizes[kNumRoots], !single));
+Run::Run(nb::object program, bool single, std::int64_t threads, nb::handle out)
+    : program_object_(std::move(program)),
+      program_(nb::cast<Program*>(program_object_)),
+      single_(single),
+      threads_(threads),
+      roots_(program_->layout().states.size()) {
+  if (threads < 1 || threads > kMaxThreads)
+    python_error(PyExc_ValueError, "threads=" + std::to_string(threads) + ": a call runs on 1 to " +
+                                       std::to_string(kMaxThreads) + " threads");
+  if (out.is_none()) return;
+  const nb::list given = list_of(out);
+  if (given.size() != roots_.size())
+    python_error(PyExc_ValueError, "`out` has " + std::to_string(given.size()) + " entries for " +
+                                       std::to_string(roots_.size()) + " states");
+  for (std::size_t s = 0; s < roots_.size(); ++s)
+    if (!given[s].is_none()) roots_[s] = given[s];
 }
 
 Run::~Run() {
   if (workspace_) program_->pool().give(std::move(workspace_));
 }
 
-// Fill the arrays of the workspace and run the compiled function on them.
-void Run::call(Request& request, std::int64_t threads, bool execute) {
+void Run::prepare(Request& request, nb::handle structures, bool merge) {
   const ProgramLayout& layout = program_->layout();
+  if (threads_ > 1) wake_team(threads_);
+  request.linearize(structures, threads_, merge);
+  const std::vector<std::int64_t>& sizes = request.numbering().sizes;
+  if (single_ && sizes[kNumRoots] != 1)
+    structure_error("one structure was asked for, and there are " + std::to_string(sizes[kNumRoots]));
+
+  workspace_ = program_->pool().take(Workspace::bytes_for(layout.blocks, sizes, threads_));
   Workspace& workspace = *workspace_;
+  workspace.place(layout.blocks, sizes, threads_);
+  for (std::size_t s = 0; s < roots_.size(); ++s) check_out(s);
   Destination& to = workspace.to;
   to.padded = true;
   to.index.resize(layout.order_block + 1);
@@ -47,7 +54,6 @@ void Run::call(Request& request, std::int64_t threads, bool execute) {
   for (std::size_t i = 0; i < to.index.size(); ++i) to.index[i] = workspace.ints(i);
   for (std::size_t i = 0; i < to.floats.size(); ++i) to.floats[i] = workspace.floats(to.index.size() + i);
   request.emit(to);
-  if (!execute || workspace.sizes[kNumNodes] == 0) return;
 
   workspace.arguments.clear();
   for (const ProgramLayout::Argument& a : layout.arguments) {
@@ -56,20 +62,28 @@ void Run::call(Request& request, std::int64_t threads, bool execute) {
   }
   workspace.given_sizes.clear();
   for (const std::size_t i : layout.sizes) workspace.given_sizes.push_back(workspace.sizes[i]);
-  nb::gil_scoped_release without_gil;
-  run_on_team({layout.entry, workspace.arguments.data(), workspace.given_sizes.data()}, threads);
 }
 
-// The rows of a state at the nodes that an index array names, as a NumPy array without padding.
-nb::object Run::gather(std::size_t number, std::size_t index_block, std::int64_t count, bool leading_axis) const {
-  const StateLayout& state = program_->layout().states[number];
-  npy_intp shape[NPY_MAXDIMS];
-  int rank = 0;
-  if (leading_axis) shape[rank++] = static_cast<npy_intp>(count);
-  for (const npy_intp extent : state.shape) shape[rank++] = extent;
-  nb::object array = own(PyArray_SimpleNew(rank, shape, NPY_FLOAT32));
+void Run::execute() {
+  Workspace& workspace = *workspace_;
+  if (workspace.sizes[kNumNodes] == 0) return;
+  const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
+  nb::gil_scoped_release without_gil;
+  run_on_team(job, threads_);
+}
 
-  float* to = data_of<float>(array);
+std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool leading_axis) const {
+  const std::vector<npy_intp>& row = program_->layout().states[number].shape;
+  std::vector<npy_intp> shape;
+  shape.reserve(row.size() + 1);
+  if (leading_axis) shape.push_back(static_cast<npy_intp>(count));
+  shape.insert(shape.end(), row.begin(), row.end());
+  return shape;
+}
+
+// The rows of a state at the nodes that an index array names, without padding.
+void Run::gather(std::size_t number, std::size_t index_block, std::int64_t count, float* to) const {
+  const StateLayout& state = program_->layout().states[number];
   const float* base = workspace_->floats(state.block);
   const std::int32_t* index = workspace_->ints(index_block);
   const bool dense = state.pitch == state.columns;
@@ -79,7 +93,36 @@ nb::object Run::gather(std::size_t number, std::size_t index_block, std::int64_t
     for (std::int64_t r = 0; r < rows; ++r, to += columns, row += state.pitch)
       std::memcpy(to, row, static_cast<std::size_t>(columns) * sizeof(float));
   }
-  return array;
+}
+
+// The Python side has told the user what is wrong with an array; this keeps memory safe whatever is given.
+void Run::check_out(std::size_t state) const {
+  if (!roots_[state].is_valid()) return;
+  auto* array = reinterpret_cast<PyArrayObject*>(roots_[state].ptr());
+  const std::vector<npy_intp> shape = shape_of(state, workspace_->sizes[kNumRoots], !single_);
+  if (!PyArray_Check(roots_[state].ptr()) || PyArray_TYPE(array) != NPY_FLOAT32 || !PyArray_ISBEHAVED(array) ||
+      static_cast<std::size_t>(PyArray_NDIM(array)) != shape.size() ||
+      !std::equal(shape.begin(), shape.end(), PyArray_DIMS(array)))
+    python_error(PyExc_ValueError, "the array that was given for state " + std::to_string(state) +
+                                       " is not a writable float32 array of its shape");
+}
+
+void Run::write_roots() {
+  const std::size_t index_block = program_->layout().root_block;
+  const std::int64_t count = workspace_->sizes[kNumRoots];
+  for (std::size_t s = 0; s < roots_.size(); ++s) {
+    const bool is_given = roots_[s].is_valid();
+    check_out(s);  // again: other threads may have run since
+    const bool direct = is_given && PyArray_ISCARRAY(reinterpret_cast<PyArrayObject*>(roots_[s].ptr()));
+    nb::object array = direct ? roots_[s] : new_array(NPY_FLOAT32, shape_of(s, count, !single_));
+    gather(s, index_block, count, data_of<float>(array));
+    if (!is_given) {
+      roots_[s] = std::move(array);
+    } else if (!direct && PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(roots_[s].ptr()),
+                                           reinterpret_cast<PyArrayObject*>(array.ptr())) < 0) {
+      throw nb::python_error();
+    }
+  }
 }
 
 void Run::check(std::size_t state) const {
@@ -91,12 +134,16 @@ void Run::check(std::size_t state) const {
 
 nb::object Run::root(std::size_t state) const {
   check(state);
+  if (!roots_[state].is_valid()) python_error(PyExc_RuntimeError, "the request has not been run");
   return roots_[state];
 }
 
 nb::object Run::nodes(std::size_t state) const {
   check(state);
-  return gather(state, program_->layout().order_block, num_user_nodes(), true);
+  const std::int64_t count = num_user_nodes();
+  nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, true));
+  gather(state, program_->layout().order_block, count, data_of<float>(array));
+  return array;
 }
 
 nb::dict Run::linear_form() const {
@@ -118,6 +165,7 @@ nb::dict Run::linear_form() const {
 
 int Run::traverse(visitproc visit, void* arg) const {
   Py_VISIT(program_object_.ptr());
+  for (const nb::object& array : roots_) Py_VISIT(array.ptr());
   return 0;
 }
 

@@ -49,6 +49,10 @@ struct IntField {
   bool limited;
   std::int64_t limit;
   bool everywhere;  // every kind reads it, so that no element is left to fill with 0
+
+  bool fits(std::int64_t value) const {
+    return limited ? value >= 0 && value < limit : value == static_cast<std::int32_t>(value);
+  }
 };
 
 struct FloatField {

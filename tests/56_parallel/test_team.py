@@ -58,6 +58,25 @@ def test_concurrent_callers(compiled: Build) -> None:
     assert not wrong
 
 
+def test_bound_requests_on_a_team(compiled: Build) -> None:
+    fast, trees = compiled("tree_lstm", 64, 2, 8)
+    want = fast(trees, threads=1).nodes.h
+    bound = [fast.bind(trees, threads=t) for t in (1, 2, 3)]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            if (bound[number]().nodes.h != want).any():
+                wrong.append(number)
+
+    callers = [threading.Thread(target=work, args=(i,)) for i in range(len(bound))]
+    for c in callers:
+        c.start()
+    for c in callers:
+        c.join()
+    assert not wrong
+
+
 def test_a_second_caller_does_not_wait() -> None:
     """Two calls meet in the middle of the function: neither can be waiting for the other's team."""
     node = type("Node", (), {})()

@@ -212,3 +212,38 @@ def test_a_large_deep_graph(linearizer: Any) -> None:
     for g in gates:
         depth[g] = 1 + max(depth[left[g]], depth[right[g]])
     check_large(linearizer, left, right, int(depth.max()))
+
+
+@pytest.mark.parametrize("order", ["children before", "children after", "mixed"])
+def test_heights_do_not_depend_on_the_order_of_nodes(linearizer: Any, order: str) -> None:
+    random = np.random.default_rng(3)
+    n = 300
+    left, right = (np.array([-1 if i < 5 else random.integers(-1, i) for i in range(n)]) for _ in range(2))
+    place = {"children before": np.arange(n), "children after": np.arange(n)[::-1], "mixed": random.permutation(n)}[
+        order
+    ]
+    moved = [np.empty(n, np.int64) for _ in range(2)]
+    for to, child in zip(moved, (left, right), strict=True):
+        to[place] = np.where(child < 0, -1, place[child])
+    forest = Forest.from_slots(dict(zip(("left", "right"), moved, strict=True)), {"word": np.zeros(n, np.int64)})
+    form = linearizer(slots=["left", "right"]).linearize(forest)
+    heights = np.zeros(n, np.int64)
+    for i in range(n):
+        heights[i] = 1 + max((heights[c] for c in (left[i], right[i]) if c >= 0), default=-1)
+    want = [int((heights == h).sum()) for h in range(int(heights.max()) + 1)]
+    assert form["arrays"]["group_len"].tolist() == want
+
+
+def test_fields_that_nobody_can_write_are_not_copied() -> None:
+    x, word = np.ones((2, 3), np.float32), np.arange(2)
+    fixed = {"x": x.copy(), "word": word.copy()}
+    for array in fixed.values():
+        array.flags.writeable = False
+    view = x[:]
+    view.flags.writeable = False
+    kept = Forest.from_parents([-1, 0], fixed)
+    copied = Forest.from_parents([-1, 0], {"x": view, "word": word})
+    assert all(kept.fields[name] is fixed[name] for name in fixed)
+    x[:], word[:] = 7, 7
+    assert copied.fields["x"].tolist() == kept.fields["x"].tolist()
+    assert copied.fields["word"].tolist() == [0, 1]

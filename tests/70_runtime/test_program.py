@@ -221,14 +221,24 @@ def test_no_leaks(node: Any, linearizer: Any) -> None:
     word = 10**3 - 1
     tree = [node(children=[node(word=word, x=[1, 2], children=()) for _ in range(3)])]
     bad = [node(children=[node(word=word, x=[1], children=())])]
+    out = [np.zeros(8, np.float32)]
+    apart = [np.zeros((8, 2), np.float32)[:, 0]]  # results pass through an array of their own
+    bound = _native.Bound(running, tree, True, 1, out)
 
     def call(times: int) -> None:
         for _ in range(times):
             run = running.run(tree, True)
             run.nodes(0)
             run.linear_form()
+            running.run(tree, True, 1, apart)
+            _native.Bound(running, tree, True, 1, [None]).run()
+            for fail in (lambda: running.run(bad, True), lambda: _native.Bound(running, bad, True)):
+                with pytest.raises(StructureError):
+                    fail()
+            bound.fields()["word"][1] = word + 1
             with pytest.raises(StructureError):
-                running.run(bad, True)
+                bound.run()
+            bound.fields()["word"][1] = word
 
     call(2_000)
     gc.collect()
@@ -236,6 +246,9 @@ def test_no_leaks(node: Any, linearizer: Any) -> None:
     call(3_000)
     for _ in range(100_000):
         running.run(tree, True)
+        running.run(tree, True, 1, out)
+    for _ in range(1_000_000):
+        bound.run()
     gc.collect()
     assert len(gc.get_objects()) - objects < 100
     assert resident() - before < 4 << 20

@@ -23,7 +23,9 @@ from cortex.ir.scalar import Int, Load, Var
 from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
+from cortex.runtime.bound import Bound
 from cortex.runtime.forest import Forest
+from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
@@ -76,14 +78,38 @@ class Executable:
         if trace.known_kinds and not trace.is_partial:
             self._compile()
 
-    def __call__(self, structures: Any, *, threads: int | None = None) -> Output:
-        """States of the model at the root of each structure, computed by `threads` threads."""
+    def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
+        """States of the model at the root of each structure, computed by `threads` threads.
+
+        They are written into the arrays of `out`, where given: a dictionary by name of the state, a tuple in the
+        model's order, or the array itself where there is one state; float32, with a row for each structure of a list.
+        """
         batch = _batch(structures)
         single = batch is not structures
-        team = self._threads if threads is None else checked_threads(threads)
-        if team > 1 and self._built_for == 1:
-            self._build_for(team)
-        return self._with_kinds(batch, lambda loaded: Output(loaded.names, loaded.run(batch, single, team)))
+        team = self._team(threads)
+
+        def run(loaded: _Loaded) -> Output:
+            return Output(
+                loaded.names, loaded.program.run(batch, single, loaded.most(team), loaded.given(out, batch, single))
+            )
+
+        return self._with_kinds(batch, run)
+
+    def bind(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Bound:
+        """`structures` made ready to be run many times: `run = fast.bind(trees)`, then `run()`.
+
+        Calls do not look at the structures again. `run.fields` has the fields of all nodes as arrays, to be changed
+        between calls. `out` and `threads` are those of a call; results go to the same arrays every time.
+        """
+        batch = _batch(structures)
+        single = batch is not structures
+        team = self._team(threads)
+
+        def bind(loaded: _Loaded) -> Bound:
+            given = loaded.given(out, batch, single)
+            return Bound(loaded.names, _native.Bound(loaded.program, batch, single, loaded.most(team), given))
+
+        return self._with_kinds(batch, bind)
 
     def __repr__(self) -> str:
         return f"<compiled model {self._trace.name}, {self._trace.known_kinds} kinds of nodes>"
@@ -166,6 +192,13 @@ class Executable:
         states = interp.run(loaded.compiled.model, loaded.params, form)
         order = form.arrays["order"]
         return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
+
+    def _team(self, threads: int | None) -> int:
+        """How many threads a call runs on, once the program is one for several where that is so."""
+        team = self._threads if threads is None else checked_threads(threads)
+        if team > 1 and self._built_for == 1:
+            self._build_for(team)
+        return team
 
     def _require(self) -> _Loaded:
         if self._loaded is None:
@@ -250,9 +283,16 @@ class _Loaded:
             {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
         )
 
-    def run(self, batch: Any, single: bool, threads: int) -> _native.Run:
-        """Run a request; a program without parallel loops has work for one thread only."""
-        return self.program.run(batch, single, threads if self.shared_out else 1)
+    def most(self, threads: int) -> int:
+        """`threads`, of which a program without parallel loops has work for one only."""
+        return threads if self.shared_out else 1
+
+    def given(self, out: Any, batch: Any, single: bool) -> Given | None:
+        """The arrays for the states at the roots, checked; None where the caller gives none."""
+        if out is None:
+            return None
+        roots = len(batch.roots if isinstance(batch, Forest) else batch)
+        return given_arrays(out, self.compiled.model.outputs, None if single else roots)
 
     def linear_form(self, batch: Any, threads: int) -> LinearForm:
         """The linear form of a request as arrays, as it is for a call on `threads` threads."""

@@ -3,7 +3,8 @@
 Nodes are 0..num_nodes-1. A *slot* relation is an array with the child of every node, -1 where there is none; a
 *list* relation is a pair of arrays in compressed form: the children of node i are index[pointer[i] : pointer[i+1]].
 A node may be the child of several, but not be below itself. Arrays are checked and copied once, when the forest is
-made; the native linearizer reads them as they are.
+made; the native linearizer reads them as they are. Fields in arrays that are read-only, contiguous and of the type
+below (int64, float32) are not copied at all.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ class ForestNode:
 
 
 def _ints(values: npt.ArrayLike, what: str) -> npt.NDArray[np.int64]:
-    """A one-dimensional array of integers, copied."""
+    """A one-dimensional array of integers, which may be the one given."""
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
@@ -194,11 +195,13 @@ def _ints(values: npt.ArrayLike, what: str) -> npt.NDArray[np.int64]:
         raise StructureError(f"{what} has elements of type {array.dtype}; it must be an array of integers")
     if array.size and array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
         raise StructureError(f"{what} holds {array.max()}, which is no node")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def _check_range(array: npt.NDArray[np.int64], what: str, low: int, end: int) -> None:
     """Refuse elements outside low..end-1."""
+    if not len(array) or (array.min() >= low and array.max() < end):
+        return
     wrong = np.flatnonzero((array < low) | (array >= end))
     if len(wrong):
         at = int(wrong[0])
@@ -230,6 +233,8 @@ def _column(name: str, given: object, n: int) -> Column:
     if objects is not None and not all(isinstance(x, int | float | np.number) for x in objects):
         return objects
     array = np.asarray(given)
+    if _is_fixed(array) and (array.dtype == np.float32 or (array.dtype == np.int64 and array.ndim == 1)):
+        return array
     if array.dtype.kind in "iub" and array.ndim == 1 and array.dtype != np.uint64:
         return _read_only(array.astype(np.int64))
     if array.dtype.kind in "iubf":
@@ -241,3 +246,8 @@ def _column(name: str, given: object, n: int) -> Column:
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.flags.writeable = False
     return array
+
+
+def _is_fixed(array: npt.NDArray[Any]) -> bool:
+    """Is nobody to write to the array, and can it be read as it is? A view may be read-only where its base is not."""
+    return array.flags.owndata and not array.flags.writeable and array.flags.c_contiguous and array.flags.aligned

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 ALIGNMENT = 64
+LARGE_PAGE = 2 << 20
 
 Array = npt.NDArray[Any]
 
@@ -18,8 +21,29 @@ def padded(value: Array, align: int) -> Array:
     if shape:
         shape = (*shape[:-1], -(-shape[-1] // align) * align)
     size = int(np.prod(shape, dtype=np.int64)) * 4
-    raw = np.zeros(size + 2 * ALIGNMENT, dtype=np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    array: Array = raw[start : start + size].view(np.float32).reshape(shape)
+    array: Array = _zeros(size).view(np.float32).reshape(shape)
     array[tuple(slice(n) for n in value.shape)] = value
     return array
+
+
+def _zeros(size: int) -> npt.NDArray[np.uint8]:
+    """So many zero bytes, with a cache line of room behind them; in large pages where that is at least one of them."""
+    if size >= LARGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        return _zeros_in_large_pages(size)
+    raw = np.zeros(size + 2 * ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size]
+
+
+def _zeros_in_large_pages(size: int) -> npt.NDArray[np.uint8]:
+    """The same at a multiple of the size of a large page, which the system is asked to use; it may decline.
+
+    The memory is private to the process, and given back with the last array that looks at it.
+    """
+    room = -(-(size + ALIGNMENT) // mmap.PAGESIZE) * mmap.PAGESIZE
+    mapped = mmap.mmap(-1, room + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    raw = np.frombuffer(mapped, dtype=np.uint8)
+    start = -raw.ctypes.data % LARGE_PAGE
+    with suppress(OSError):  # a system without large pages
+        mapped.madvise(mmap.MADV_HUGEPAGE, start, room)
+    return raw[start : start + size]
