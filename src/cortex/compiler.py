@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
+from cortex import __version__
+from cortex.cache.entry import Entry
+from cortex.cache.keep import keep, recall
+from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, Requests, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
@@ -32,6 +37,7 @@ from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
+from cortex.runtime.signature import Signature
 from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
@@ -115,6 +121,11 @@ class Wishes:
 
         return forms
 
+    def fingerprint(self, m: ra.Model) -> str:
+        """Equal for equal wishes: of examples, all that linearizing them tells."""
+        examples = [form.digest() for form in self.requests()(m)] if self.examples else []
+        return repr((self.table_bytes, examples))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -136,6 +147,15 @@ class Plan:
         if self.schedule is not None or self.recursion is not None or self.choices is not None:
             return self.schedule
         return remembered(Options.from_environment().cache, m, self.target.cpu)
+
+    def ingredients(self, m: ra.Model) -> tuple[str, ...]:
+        """All that decides the object code of `m`, but for the compiler itself; see cache/key.py."""
+        fixed = self.fixed(m)
+        given = (__version__, m, self.target, fixed, self.recursion, self.choices, self.threads)
+        told = (*map(repr, given), f"verify {Options.from_environment().verify}")
+        if fixed is not None or (self.recursion is not None and self.choices is not None):
+            return told
+        return (*told, repr(self.machine()), self.wishes.fingerprint(m))
 
     def machine(self) -> Machine:
         """The machine to be fast on: this one, with the registers of the target."""
@@ -175,12 +195,36 @@ class Plan:
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:
-    """The pipeline from a traced model to object code, and that of the programs that fill its tables."""
+    """The object code of a traced model and of the programs that fill its tables: as it was kept, or made now."""
+    from cortex.cache.key import key_of  # LLVM is asked for its version
+
+    folder = Options.from_environment().code
+    key = "" if folder is None else key_of(plan.ingredients(m))
+    entry = None if folder is None else recall(folder, key)
+    made: Func | None = None
+    if entry is None:
+        last = final(m, plan)
+        entry, made = _generate(last, plan.target), last.func
+        if folder is not None:
+            keep(folder, key, entry)
+    again = replace(plan, schedule=entry.schedule)
+    func = cache(lambda: made or final(m, again).func)
+    tables = tuple(build(table_model(entry.model, t), Plan(plan.target, ())) for t in entry.model.tables)
+    code = ObjectCode(entry.code, entry.name, plan.target, lambda: _module(func(), plan.target))
+    return Compiled(entry.model, entry.schedule, entry.considered, entry.signature, code, tables, func)
+
+
+def _generate(last: Stage, target: Target) -> Entry:
     from cortex.codegen.llvm.build import build as generate
 
-    *_, last = stages(m, plan)
-    tables = tuple(build(table_model(last.model, t), Plan(plan.target, ())) for t in last.model.tables)
-    return Compiled(last.model, last.schedule, last.considered, last.func, generate(last.func, plan.target), tables)
+    f, code = last.func, generate(last.func, target)
+    return Entry(last.model, last.schedule, last.considered, Signature.of(f), code.code, code.entry)
+
+
+def _module(f: Func, target: Target) -> str:
+    from cortex.codegen.llvm.module import module_text
+
+    return module_text(f, target)
 
 
 @dataclass(frozen=True)
@@ -196,6 +240,12 @@ class Stage:
     def text(self) -> str:
         """The program as text."""
         return show_ra(self.model) if self.name in ("traced", "simplified", "recursion") else show_ilir(self.func)
+
+
+def final(m: ra.Model, plan: Plan) -> Stage:
+    """The program after the last stage."""
+    *_, last = stages(m, plan)
+    return last
 
 
 def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
