@@ -10,6 +10,7 @@ from typing import Any
 from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
+from cortex.cache.key import key_of
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, Requests, recursion_steps, sharing
@@ -18,7 +19,7 @@ from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
-from cortex.errors import ScheduleError
+from cortex.errors import ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -148,6 +149,13 @@ class Plan:
             return self.schedule
         return remembered(Options.from_environment().cache, m, self.target.cpu)
 
+    def key(self, m: ra.Model) -> str | None:
+        """The name by which the object code of `m` is kept; None where that is not possible."""
+        try:
+            return key_of(self.ingredients(m))
+        except (ValueError, StructureError):  # a constant too large to print; examples that will be refused
+            return None
+
     def ingredients(self, m: ra.Model) -> tuple[str, ...]:
         """All that decides the object code of `m`, but for the compiler itself; see cache/key.py."""
         fixed = self.fixed(m)
@@ -196,16 +204,14 @@ class Plan:
 
 def build(m: ra.Model, plan: Plan) -> Compiled:
     """The object code of a traced model and of the programs that fill its tables: as it was kept, or made now."""
-    from cortex.cache.key import key_of  # LLVM is asked for its version
-
     folder = Options.from_environment().code
-    key = "" if folder is None else key_of(plan.ingredients(m))
-    entry = None if folder is None else recall(folder, key)
+    key = None if folder is None else plan.key(m)
+    entry = None if folder is None or key is None else recall(folder, key)
     made: Func | None = None
     if entry is None:
         last = final(m, plan)
         entry, made = _generate(last, plan.target), last.func
-        if folder is not None:
+        if folder is not None and key is not None:
             keep(folder, key, entry)
     again = replace(plan, schedule=entry.schedule)
     func = cache(lambda: made or final(m, again).func)

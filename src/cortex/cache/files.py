@@ -29,17 +29,19 @@ def read(folder: Path, key: str) -> bytes | None:
         descriptor = os.open(folder / f"{key}{SUFFIX}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            about = os.fstat(descriptor)
-            if not _is_own(about) or about.st_size > LARGEST_FILE:
-                return None
-            content = file.read(LARGEST_FILE)
-        except OSError:
+    try:
+        about = os.fstat(descriptor)
+        if not _is_own(about) or about.st_size > LARGEST_FILE:
             return None
-        with suppress(OSError):  # a folder that can only be read serves as well
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(LARGEST_FILE)
+        with suppress(OSError):  # a file system that can only be read serves as well
             os.utime(descriptor)
         return content
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def write(folder: Path, key: str, content: bytes) -> None:

@@ -5,27 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-
-from cortex.codegen.llvm.host import llvm_version
 
 
 def key_of(ingredients: Iterable[str]) -> str:
     """The digest of `ingredients`, and of the compiler and the LLVM that make code of them."""
+    from cortex.codegen.llvm.host import llvm_version  # LLVM is loaded only when it is asked
+
     digest = hashlib.sha256()
-    for each in (compiler(), llvm_version(), *ingredients):
+    for each in (COMPILER, llvm_version(), *ingredients):
         text = each.encode("utf-8", "surrogatepass")
         digest.update(len(text).to_bytes(8, "little"))  # so that no text can pass for two
         digest.update(text)
     return digest.hexdigest()
-
-
-@cache
-def compiler() -> str:
-    """This compiler: its files with their sizes and times, so that an edited one is another one."""
-    return files(Path(__file__).parent.parent)
 
 
 def files(package: Path) -> str:
@@ -42,3 +35,8 @@ def files(package: Path) -> str:
 
 def _line(name: str, about: os.stat_result) -> str:
     return f"{name} {about.st_size} {about.st_mtime_ns}"
+
+
+COMPILER = files(Path(__file__).parent.parent)
+"""This compiler, so that an edited one is another one. Looked at while it is imported: a process that outlives an edit
+goes on with the code it has, and must not pass for the new one."""
