@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 
 os.environ.setdefault("CORTEX_VERIFY", "1")  # every program is verified after every step and pass
+_CACHE = tempfile.TemporaryDirectory(prefix="cortex-tests-")  # removed at exit
+os.environ["CORTEX_CACHE"] = _CACHE.name  # what the user has kept neither helps nor suffers
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

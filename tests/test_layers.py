@@ -30,6 +30,7 @@ LAYERS = (
     ("passes",),
     ("codegen",),
     ("runtime",),
+    ("cache",),
     ("compiler", "__init__"),
     ("primitives",),
     ("structures",),

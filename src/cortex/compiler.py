@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
+from cortex import __version__
+from cortex.cache.entry import Entry
+from cortex.cache.keep import keep, recall
+from cortex.cache.key import key_of
+from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
@@ -14,7 +19,7 @@ from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
-from cortex.errors import ScheduleError
+from cortex.errors import ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -33,6 +38,7 @@ from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
+from cortex.runtime.signature import Signature
 from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
@@ -119,6 +125,11 @@ class Wishes:
         forms = linearizer(m, self.trace.accessors)
         return [LinearForm(**forms.linearize(batch)) for batch in self.batches]
 
+    def fingerprint(self, m: ra.Model) -> str:
+        """Equal for equal wishes: of examples, all that linearizing them tells."""
+        examples = [form.digest() for form in self.requests(m)] if self.batches else []
+        return repr((self.table_bytes, examples))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -140,6 +151,22 @@ class Plan:
         if self.schedule is not None or self.recursion is not None or self.choices is not None:
             return self.schedule
         return remembered(Options.from_environment().cache, m, self.target.cpu)
+
+    def key(self, m: ra.Model) -> str | None:
+        """The name by which the object code of `m` is kept; None where that is not possible."""
+        try:
+            return key_of(self.ingredients(m))
+        except (ValueError, StructureError):  # a constant too large to print; examples that will be refused
+            return None
+
+    def ingredients(self, m: ra.Model) -> tuple[str, ...]:
+        """All that decides the object code of `m`, but for the compiler itself; see cache/key.py."""
+        fixed = self.fixed(m)
+        given = (__version__, m, self.target, fixed, self.recursion, self.choices, self.threads)
+        told = (*map(repr, given), f"verify {Options.from_environment().verify}")
+        if fixed is not None or (self.recursion is not None and self.choices is not None):
+            return told
+        return (*told, repr(self.machine()), self.wishes.fingerprint(m))
 
     def machine(self) -> Machine:
         """The machine to be fast on: this one, with the registers of the target."""
@@ -179,12 +206,34 @@ class Plan:
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:
-    """The pipeline from a traced model to object code, and that of the programs that fill its tables."""
+    """The object code of a traced model and of the programs that fill its tables: as it was kept, or made now."""
+    folder = Options.from_environment().code
+    key = None if folder is None else plan.key(m)
+    entry = None if folder is None or key is None else recall(folder, key)
+    made: Func | None = None
+    if entry is None:
+        last = final(m, plan)
+        entry, made = _generate(last, plan.target), last.func
+        if folder is not None and key is not None:
+            keep(folder, key, entry)
+    again = replace(plan, schedule=entry.schedule)
+    func = cache(lambda: made or final(m, again).func)
+    tables = tuple(build(table_model(entry.model, t), Plan(plan.target, ())) for t in entry.model.tables)
+    code = ObjectCode(entry.code, entry.name, plan.target, lambda: _module(func(), plan.target))
+    return Compiled(entry.model, entry.schedule, entry.considered, entry.signature, code, tables, func)
+
+
+def _generate(last: Stage, target: Target) -> Entry:
     from cortex.codegen.llvm.build import build as generate
 
-    *_, last = stages(m, plan)
-    tables = tuple(build(table_model(last.model, t), Plan(plan.target, ())) for t in last.model.tables)
-    return Compiled(last.model, last.schedule, last.considered, last.func, generate(last.func, plan.target), tables)
+    f, code = last.func, generate(last.func, target)
+    return Entry(last.model, last.schedule, last.considered, Signature.of(f), code.code, code.entry)
+
+
+def _module(f: Func, target: Target) -> str:
+    from cortex.codegen.llvm.module import module_text
+
+    return module_text(f, target)
 
 
 @dataclass(frozen=True)
@@ -200,6 +249,12 @@ class Stage:
     def text(self) -> str:
         """The program as text."""
         return show_ra(self.model) if self.name in ("traced", "simplified", "recursion") else show_ilir(self.func)
+
+
+def final(m: ra.Model, plan: Plan) -> Stage:
+    """The program after the last stage."""
+    *_, last = stages(m, plan)
+    return last
 
 
 def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:

@@ -11,12 +11,14 @@ from pathlib import Path
 class Options:
     """What the environment decides.
 
-    `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `data` is
+    `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `code` is
+    where object code is kept, in that folder, and None, which is nowhere, if CORTEX_CACHE is set to nothing; `data` is
     the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data); `verify` turns
     on the checks of every intermediate program (CORTEX_VERIFY=1; on in tests).
     """
 
     cache: Path
+    code: Path | None
     data: Path
     verify: bool
 
@@ -24,8 +26,11 @@ class Options:
     def from_environment() -> Options:
         """The options this process runs with."""
         home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        asked = os.environ.get("CORTEX_CACHE")
+        cache = Path(asked or Path(home) / "cortex")
         return Options(
-            cache=Path(os.environ.get("CORTEX_CACHE") or Path(home) / "cortex"),
+            cache=cache,
+            code=None if asked == "" else cache / "code",
             data=Path(os.environ.get("CORTEX_DATA") or Path("..") / "shared" / "data"),
             verify=os.environ.get("CORTEX_VERIFY", "0") not in ("", "0"),
         )

@@ -40,11 +40,17 @@ def refuse_counting(frame: FrameType, relation: str) -> None:
 @lru_cache(maxsize=256)
 def _where_counted(code: CodeType, lasti: int) -> Span | None:
     """Where the items of the collection that the instruction at `lasti` begins to make are counted, if anywhere."""
+    position = list(code.co_positions())[lasti // 2]
+    line, _, column, _ = position
+    if line is None or column is None:
+        return None
+    text = linecache.getline(code.co_filename, line).encode()  # columns count bytes of UTF-8
+    if text[column : column + 1] not in (b"[", b"{"):  # a generator, most often: no need to parse the file
+        return None
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except SyntaxError:  # a notebook's magic, or a file that has changed meanwhile
         return None
-    position = list(code.co_positions())[lasti // 2]
     parents = {id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
     for node in ast.walk(tree):
         if isinstance(node, COLLECTIONS) and _position(node) == position:

@@ -12,7 +12,12 @@ from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
-_FIELD_NAMES: dict[type[Any], tuple[str, ...]] = {}
+_OPERAND_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+_PLAIN = frozenset(
+    {"str", "int", "float", "bool", "str | None", "int | None", "tuple[str, ...]", "tuple[int, ...]"}
+    | {"DType", "UnaryFn", "BinaryFn", "LoopKind", "Scope"}
+)
+"""Declared types of fields that never hold a node; looking into them would be most of the work of a traversal."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -32,17 +37,19 @@ def span_field() -> Any:
     return dataclasses.field(default=None, compare=False, repr=False)
 
 
-def field_names(cls: type[Any]) -> tuple[str, ...]:
-    """Names of the dataclass fields of a node class, in order."""
-    if cls not in _FIELD_NAMES:
-        _FIELD_NAMES[cls] = tuple(f.name for f in dataclasses.fields(cls))
-    return _FIELD_NAMES[cls]
+def _operand_fields(cls: type[Any]) -> tuple[str, ...]:
+    """Names of the fields of a node class that may hold operands, in order."""
+    found = _OPERAND_FIELDS.get(cls)
+    if found is None:
+        found = tuple(f.name for f in dataclasses.fields(cls) if f.type not in _PLAIN)
+        _OPERAND_FIELDS[cls] = found
+    return found
 
 
 def operands(n: Node) -> list[Node]:
     """The direct operands of `n`, left to right."""
     found: list[Node] = []
-    for name in field_names(type(n)):
+    for name in _operand_fields(type(n)):
         value = getattr(n, name)
         if isinstance(value, Node):
             found.append(value)
@@ -69,7 +76,7 @@ def map_operands(n: T, f: Callable[[Any], Any]) -> T:
     several, or none). `n` itself is returned when nothing changed.
     """
     changes: dict[str, Any] = {}
-    for name in field_names(type(n)):
+    for name in _operand_fields(type(n)):
         value = getattr(n, name)
         if isinstance(value, Node):
             new = f(value)

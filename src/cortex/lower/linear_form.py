@@ -79,6 +79,7 @@ with `dedup` there is also num_user_nodes, which no program takes: the extent of
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,3 +161,11 @@ class LinearForm:
     sizes: dict[str, int]
     arrays: dict[str, Any]
     fields: dict[str, Any]
+
+    def digest(self) -> str:
+        """Equal for equal requests."""
+        digest = hashlib.sha256(repr(sorted(self.sizes.items())).encode())
+        for name, array in (*sorted(self.arrays.items()), *sorted(self.fields.items())):
+            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()

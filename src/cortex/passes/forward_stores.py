@@ -47,13 +47,13 @@ def forward_stores(f: Func) -> Func:
                 case Let(var, value):
                     new.append(Let(var, rewrite(value, read)))
                 case For():
-                    _forget(known, _written(s))
+                    _forget_written(known, s)
                     new.append(replace(s, lo=rewrite(s.lo, read), hi=rewrite(s.hi, read), body=block(s.body)))
                 case If(cond, then, orelse):
-                    _forget(known, _written(s))
+                    _forget_written(known, s)
                     new.append(If(rewrite(cond, read), block(then), block(orelse)))
                 case Switch(value, cases):
-                    _forget(known, _written(s))
+                    _forget_written(known, s)
                     new.append(Switch(rewrite(value, read), tuple(Case(c.value, block(c.body)) for c in cases)))
                 case _:
                     new.append(s)
@@ -62,8 +62,9 @@ def forward_stores(f: Func) -> Func:
     return replace(f, body=block(f.body))
 
 
-def _written(s: Stmt) -> set[str]:
-    return {n.buffer for n in walk(s) if isinstance(n, Store | Accumulate)}
+def _forget_written(known: dict[tuple[str, tuple[Expr, ...]], Var], s: Stmt) -> None:
+    if known:  # else there is no need to look through the whole statement
+        _forget(known, {n.buffer for n in walk(s) if isinstance(n, Store | Accumulate)})
 
 
 def _forget(known: dict[tuple[str, tuple[Expr, ...]], Var], buffers: set[str]) -> None:

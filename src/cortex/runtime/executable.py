@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,11 +16,10 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope
+from cortex.ilir.ir import Buffer, Func, Scope
 from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
-from cortex.ir.node import walk
-from cortex.ir.scalar import Int, Load, Var
+from cortex.ir.scalar import Int, Var
 from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
@@ -29,11 +29,12 @@ from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
+from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array, padded
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
-    from cortex.codegen.llvm.build import ObjectCode
+    from cortex.codegen.object_code import ObjectCode
     from cortex.frontend.trace import Trace
 
 T = TypeVar("T")
@@ -46,14 +47,24 @@ MAX_ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the compiler made of a model: the program before and after scheduling, and its object code."""
+    """What the compiler made of a model: the program before and after scheduling, and its object code.
+
+    Calls need the signature of the program only. `make_func` gives the program itself, compiled again up to code
+    generation where the code is older than this process.
+    """
 
     model: ra.Model
     schedule: Schedule
     considered: tuple[Considered, ...]  # what the automatic scheduler thought of
-    func: Func
+    signature: Signature
     code: ObjectCode
-    tables: tuple[Compiled, ...] = ()  # the programs that fill the model's tables, in order
+    tables: tuple[Compiled, ...]  # the programs that fill the model's tables, in order
+    make_func: Callable[[], Func] = field(compare=False, repr=False)
+
+    @cached_property
+    def func(self) -> Func:
+        """The program that the code computes."""
+        return self.make_func()
 
 
 class Executable:
@@ -265,7 +276,7 @@ class _Loaded:
         from cortex.codegen.llvm.load import load
 
         self.compiled = compiled
-        m, f = compiled.model, compiled.func
+        m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
         for table, program in zip(m.tables, compiled.tables, strict=True):
@@ -273,11 +284,10 @@ class _Loaded:
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
         self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
         code = load(compiled.code)
-        read = {n.buffer for s in f.body for n in walk(s) if isinstance(n, Load)}
         packed = {p.buffer: pack(p, self.params) for p in f.packings}
-        arrays: list[tuple[Any, ...]] = [("index", i.name) for i in f.index_functions]
-        arrays += [_entry(m, b, self.params, packed, read) for b in f.buffers if b.scope is not Scope.REGISTER]
-        self.shared_out = any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for s in f.body for n in walk(s))
+        arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
+        arrays += [_entry(m, b, self.params, packed, f.read) for b in f.buffers]
+        self.shared_out = f.shared_out
         self.program = _native.Program(
             self.linearizer,
             {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
@@ -309,7 +319,7 @@ def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
 
 
 def _entry(
-    m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[str, Array], read: set[str]
+    m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[str, Array], read: tuple[str, ...]
 ) -> tuple[Any, ...]:
     """How the native call finds the memory of a buffer."""
     match b.scope:

@@ -13,7 +13,6 @@ from cortex import _native
 from cortex.codegen.target import Target
 from cortex.cost.machine import KIB, MIB, Machine
 from cortex.options import Options
-from cortex.runtime import machine_kernels as kernels
 
 SECONDS = 0.025  # per figure
 L1_UNKNOWN, L2_UNKNOWN, BARRIER_UNKNOWN = 32 * KIB, MIB, 200.0
@@ -47,6 +46,8 @@ def _remember(file: Path, found: Machine) -> Machine:
 
 def measure(target: Target, l1: int, l2: int) -> Machine:
     """All figures, the best of many tries each."""
+    from cortex.runtime import machine_kernels as kernels  # the code generator is needed only here
+
     sizes = sorted({l1 // 2, l1, 2 * l1, l2 // 4, l2 // 2, l2, 2 * l2, 4 * l2, 64 * MIB})
     reads = [(size, read_rate(target, size)) for size in sizes]
     falling = [(size, min(rate for _, rate in reads[: i + 1])) for i, (size, _) in enumerate(reads)]
@@ -95,6 +96,8 @@ def best(run: Callable[[], object], seconds: float) -> float:
 
 def multiply_add_ns(target: Target, count: int) -> float:
     """Nanoseconds of one vector multiply-add when `count` independent sums are under way."""
+    from cortex.runtime import machine_kernels as kernels
+
     rounds = 20_000
     run = kernels.kernel(kernels.multiply_add(target, count), target)
     x, out = kernels.aligned(2 * target.lanes), kernels.aligned(count * target.lanes)
@@ -103,6 +106,8 @@ def multiply_add_ns(target: Target, count: int) -> float:
 
 def broadcast_ns(target: Target) -> float:
     """Nanoseconds of loading one element into all lanes and adding it."""
+    from cortex.runtime import machine_kernels as kernels
+
     rows, rounds = 128, 1000
     run = kernels.kernel(kernels.broadcast(target), target)
     x, out = kernels.aligned(rows * kernels.READ_UNROLL), kernels.aligned(kernels.READ_UNROLL * target.lanes)
@@ -111,6 +116,8 @@ def broadcast_ns(target: Target) -> float:
 
 def read_rate(target: Target, size: int) -> float:
     """GB/s of reading `size` bytes again and again."""
+    from cortex.runtime import machine_kernels as kernels
+
     row = kernels.READ_UNROLL * target.lanes
     rounds = max(1, 4 * MIB // size)
     run = kernels.kernel(kernels.read(target), target)

@@ -5,37 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
 from cortex.codegen.llvm.host import start_llvm
 from cortex.codegen.llvm.module import module_text
+from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Func
 
 _emitting = threading.Lock()
-
-
-@dataclass(frozen=True)
-class ObjectCode:
-    """A relocatable object file without undefined symbols, which any process on such a machine may load.
-
-    `entry` is the name of its function, `text` the LLVM module it was made from.
-    """
-
-    code: bytes
-    entry: str
-    target: Target
-    text: str
-
-    def assembly(self) -> str:
-        """The machine code as text; compiled anew, as it is asked for only by reports and tests."""
-        machine = _machine(self.target)
-        module = _optimized(self.text, machine)
-        with _constants_stay_in_memory():
-            return str(machine.emit_assembly(module))
 
 
 def build(f: Func, target: Target) -> ObjectCode:
@@ -45,7 +25,16 @@ def build(f: Func, target: Target) -> ObjectCode:
     machine = _machine(target)
     module = _optimized(text, machine)
     with _constants_stay_in_memory():
-        return ObjectCode(machine.emit_object(module), f.name, target, text)
+        return ObjectCode(machine.emit_object(module), f.name, target, lambda: text)
+
+
+def assembly(text: str, target: Target) -> str:
+    """The machine code of an LLVM module as text."""
+    start_llvm()
+    machine = _machine(target)
+    module = _optimized(text, machine)
+    with _constants_stay_in_memory():
+        return str(machine.emit_assembly(module))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import cache
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from cortex.codegen.target import Target
@@ -22,6 +23,11 @@ def start_llvm() -> None:
     """Initialize LLVM's native back end; any thread may call this any number of times."""
     with _starting:
         _start()
+
+
+def llvm_version() -> str:
+    """The LLVM that makes code, and what it is reached through."""
+    return f"{llvm.llvm_version_info} {llvmlite.__version__}"
 
 
 @cache

@@ -9,8 +9,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from cortex.codegen.llvm.build import ObjectCode
 from cortex.codegen.llvm.host import start_llvm
+from cortex.codegen.object_code import ObjectCode
 
 _numbers = itertools.count()
 _linking = threading.Lock()

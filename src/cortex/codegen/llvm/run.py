@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cortex.codegen.llvm.build import ObjectCode, build
+from cortex.codegen.llvm.build import build
 from cortex.codegen.llvm.load import LoadedCode, load
+from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Buffer, Func, Scope

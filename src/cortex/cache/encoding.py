@@ -1,0 +1,90 @@
+"""IR nodes, steps and plain data as JSON, and back; reading builds values of known classes and runs nothing else.
+
+    number, string, true, false, null      themselves
+    [x, ...]                               a tuple
+    {"ra.Let": [field, ...]}               a node: its class and all its fields in order, source positions left out
+    {"ilir.Scope": "param"}                a member of an enumeration
+
+A file of the cache is written with this in one process and read in another one; see `entry`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from enum import Enum
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from cortex.cost.choose import Considered
+from cortex.ilir import ir as ilir
+from cortex.ir import scalar
+from cortex.ir.node import Node
+from cortex.ra import ir as ra
+from cortex.runtime.signature import Signature
+from cortex.schedule.schedule import STEPS
+
+
+def encode(value: Any) -> Any:
+    """`value` as what `json` writes; ValueError where it holds anything but nodes, steps, tuples and plain data."""
+    kind: type[Any] = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is tuple:
+        return [encode(item) for item in value]
+    name = _names().get(kind)
+    if name is None:
+        raise ValueError(f"{value!r} cannot be written")
+    if isinstance(value, Enum):
+        return {name: value.value}
+    return {name: [encode(getattr(value, field)) for field in _fields()[kind]]}
+
+
+def decode(data: Any) -> Any:
+    """What `encode` was given; ValueError or TypeError where `data` is nothing that it makes."""
+    kind = type(data)
+    if kind is list:
+        return tuple([decode(item) for item in data])
+    if kind is not dict:
+        return data
+    if len(data) != 1:
+        raise ValueError(f"a node has one name, not {len(data)}")
+    [(name, content)] = data.items()
+    cls = _classes().get(name)
+    if cls is None:
+        raise ValueError(f"nothing is called {name!r}")
+    if issubclass(cls, Enum):
+        return cls(content)
+    names = _fields()[cls]
+    if type(content) is not list or len(content) != len(names):
+        raise ValueError(f"{name} has {len(names)} fields")
+    return cls(**dict(zip(names, map(decode, content), strict=True)))
+
+
+@cache
+def _classes() -> dict[str, type[Any]]:
+    own = {"Signature": Signature, "Considered": Considered}
+    steps = {f"step.{s.__name__}": s for s in STEPS}
+    return own | steps | _of(ra, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")
+
+
+@cache
+def _names() -> dict[type[Any], str]:
+    return {cls: name for name, cls in _classes().items()}
+
+
+@cache
+def _fields() -> dict[type[Any], tuple[str, ...]]:
+    kept = {cls for cls in _names() if not issubclass(cls, Enum)}
+    return {cls: tuple(f.name for f in dataclasses.fields(cls) if f.compare) for cls in kept}
+
+
+def _of(module: ModuleType, prefix: str) -> dict[str, type[Any]]:
+    """The nodes and enumerations that a grammar defines."""
+    return {
+        f"{prefix}.{name}": cls
+        for name, cls in inspect.getmembers(module, inspect.isclass)
+        if cls.__module__ == module.__name__
+        and (dataclasses.is_dataclass(cls) if issubclass(cls, Node) else issubclass(cls, Enum))
+    }
