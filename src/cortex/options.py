@@ -12,12 +12,14 @@ class Options:
     """What the environment decides.
 
     `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `data` is
-    the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data); `verify` turns
-    on the checks of every intermediate program (CORTEX_VERIFY=1; on in tests).
+    the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data), `peers` that with
+    programs to compare with (CORTEX_PEERS, else ../shared/peers); `verify` turns on the checks of every intermediate
+    program (CORTEX_VERIFY=1; on in tests).
     """
 
     cache: Path
     data: Path
+    peers: Path
     verify: bool
 
     @staticmethod
@@ -27,5 +29,6 @@ class Options:
         return Options(
             cache=Path(os.environ.get("CORTEX_CACHE") or Path(home) / "cortex"),
             data=Path(os.environ.get("CORTEX_DATA") or Path("..") / "shared" / "data"),
+            peers=Path(os.environ.get("CORTEX_PEERS") or Path("..") / "shared" / "peers"),
             verify=os.environ.get("CORTEX_VERIFY", "0") not in ("", "0"),
         )

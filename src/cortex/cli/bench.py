@@ -123,7 +123,7 @@ def _recursive(
         machine = figures(options.cache).machine()
         for cell in todo:
             bar.update(task, description=f"{cell.model} H={cell.hidden} batch {cell.batch} threads {cell.threads}")
-            rows += run_cell(cell, machine, data or options.data, budget)
+            rows += run_cell(cell, machine, data or options.data, budget, options.peers)
             bar.advance(task)
     _print(console, rows)
     output.write_json(json_file, [row.as_json() for row in rows])
