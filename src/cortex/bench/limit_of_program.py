@@ -62,6 +62,16 @@ def limit_of_program_us(m: ra.Model, form: LinearForm, machine: Machine, threads
     return sum(group.ns(machine, threads) for group in (ahead, *levels.values())) / 1e3
 
 
+def work_in_recursion(m: ra.Model, form: LinearForm) -> tuple[int, int]:
+    """Multiply-adds that wait for children, and the nodes that have children."""
+    macs = 0
+    start, length, kind_of = (form.arrays[name] for name in ("group_start", "group_len", "group_kind"))
+    for first, n, number in zip(start.tolist(), length.tolist(), kind_of.tolist(), strict=True):
+        waiting = (p for p in products(m.kinds[number]) if not p.is_ahead)
+        macs += sum(p.macs * _times(p, form, first, n) for p in waiting)
+    return macs, int((_heights(m, form) > 0).sum())
+
+
 def products(kind: ra.Kind) -> Iterator[Product]:
     """The contractions of a kind that sum over something."""
     lets = {let.name: let for let in kind.lets}
