@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from cortex.bench.data import Workload, workload
 from cortex.bench.limit import Machine, limit_us
+from cortex.bench.memory import request_bytes, state_bytes, weight_bytes
 from cortex.bench.peers import Peer, peers_of
 from cortex.bench.timing import Run, Timing, interleave, median_of
 from cortex.errors import CortexError, InternalError
@@ -55,7 +56,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """What one system took in one cell: microseconds per batch, and what there is to know about it."""
+    """What one system took in one cell: microseconds per batch, and what there is to know about it.
+
+    Of Cortex also, for the first batch, the bytes of a call with packed weights and tables (`peak_bytes`), and of
+    these the states of all nodes with packed weights and tables alone (`needed_bytes`).
+    """
 
     model: str
     hidden: int
@@ -68,6 +73,8 @@ class Row:
     batches: int
     data: str
     form: str
+    peak_bytes: int | None = None
+    needed_bytes: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for a JSON file."""
@@ -140,8 +147,9 @@ def run_cell(
             f"FMA peak {machine.peak:.0f} GFLOP/s, reads {machine.l2:.0f} and {machine.beyond:.0f} GB/s",
         ),
     }
+    sizes = {name: {"peak_bytes": mine.peak_bytes, "needed_bytes": mine.needed_bytes} for name, mine in ours.items()}
     return [
-        Row(**asdict(cell), system=system, **asdict(timing), data=requests.source, form=how)
+        Row(**asdict(cell), system=system, **asdict(timing), data=requests.source, form=how, **sizes.get(system, {}))
         for system, (timing, how) in results.items()
     ]
 
@@ -152,6 +160,8 @@ class _Ours:
 
     run: Run
     form: str
+    peak_bytes: int
+    needed_bytes: int
 
 
 def _our_systems(
@@ -165,8 +175,11 @@ def _our_systems(
         began = time.perf_counter()
         fast = cortex.compile(entry.model, weights, threads=cell.threads, **wishes)
         run = partial(_root_state, fast, entry.states[0])
-        run(batches[0]())
-        return fast, _Ours(run, f"first call, with compilation: {time.perf_counter() - began:.2f} s{_tables(fast)}")
+        answer = run(batches[0]()).nbytes
+        form = f"first call, with compilation: {time.perf_counter() - began:.2f} s{_tables(fast)}"
+        linear, f, kept = fast.linearize(batches[0]()), fast.compiled.func, sum(weight_bytes(fast).values())
+        peak = kept + request_bytes(f, linear, cell.threads, answer)
+        return fast, _Ours(run, form, peak, kept + state_bytes(f, linear))
 
     plain, ours = system(table_bytes=0)
     if plain.tables or plain.compiled.model.dedup:
