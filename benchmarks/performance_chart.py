@@ -11,8 +11,9 @@ from math import ceil, floor, log10
 
 from performance_figures import OURS, Cell, on, thread_counts
 
-ROW, GAP, LABELS, PANEL, BETWEEN, TOP, BOTTOM, MARGIN = 17, 9, 152, 392, 26, 92, 58, 16
-CHARACTER = 6.7  # width of one in the legend
+ROW, GAP, LABELS, PANEL, BETWEEN, TOP, BOTTOM, MARGIN = 17, 9, 166, 384, 30, 92, 28, 18
+LEGEND = 840
+CHARACTER = 6.1  # width of one in the legend
 
 STYLE = """
   svg { --ink: #1f2328; --soft: #59636e; --grid: #d8dee4; --span: #afb8c1; --paper: #ffffff;
@@ -36,7 +37,7 @@ def chart(cells: list[Cell], date: str, machine: str) -> str:
     rows = on(cells, panels[0])
     groups = [list(group) for _, group in groupby(rows, lambda c: c.model)]
     bottom = TOP + sum(len(g) * ROW + GAP for g in groups)
-    width = MARGIN + LABELS + len(panels) * (PANEL + BETWEEN) - BETWEEN + MARGIN
+    width = max(LEGEND, MARGIN + LABELS + len(panels) * (PANEL + BETWEEN) - BETWEEN + MARGIN)
     height = bottom + BOTTOM
     times = [us for cell in cells for us in cell.us.values()]
     scale = _Scale(floor(2 * log10(min(times))) / 2, ceil(2 * log10(max(times))) / 2)
@@ -70,8 +71,8 @@ class _Scale:
 
     def ticks(self) -> Iterator[tuple[float, str]]:
         for power in range(ceil(self.low), floor(self.high) + 1):
-            us = 10.0**power
-            yield self.x(us), f"{us / 1e3:,.0f} ms" if us >= 1e3 else f"{us:,.0f} µs"
+            unit, size = ("s", 1e6) if power >= 6 else ("ms", 1e3) if power >= 3 else ("µs", 1.0)
+            yield self.x(10.0**power), f"{10.0**power / size:g} {unit}"
 
 
 def _panel(
@@ -93,14 +94,14 @@ def _panel(
 
 
 def _line(cell: Cell, y: float, scale: _Scale) -> Iterator[str]:
-    xs = [scale.x(us) for us in cell.us.values()]
-    yield f'<line class="span" x1="{min(xs)}" x2="{max(xs)}" y1="{y}" y2="{y}"/>'
     shown = [("eager", cell.us["torch-eager"]), ("batched", cell.us["torch-batched"])]
     if cell.best_peer not in ("torch-batched", "torch-eager"):
         shown.append(("peer", cell.us[cell.best_peer]))
-    shown += [("limit", cell.us["limit"]), ("tables", cell.us["cortex-tables"]), ("cortex", cell.us[OURS])]
-    for style, us in shown:
-        yield _mark(style, scale.x(us), y)
+    shown += [("tables", cell.us["cortex-tables"]), ("limit", cell.us["limit"]), ("cortex", cell.us[OURS])]
+    xs = [scale.x(us) for _, us in shown]
+    yield f'<line class="span" x1="{min(xs)}" x2="{max(xs)}" y1="{y}" y2="{y}"/>'
+    for (style, _), x in zip(shown, xs, strict=True):
+        yield _mark(style, x, y)
 
 
 def _mark(style: str, x: float, y: float) -> str:
@@ -134,7 +135,7 @@ def _legend(cells: list[Cell]) -> Iterator[str]:
     for style, text in entries:
         yield _mark(style, x, 60)
         yield f'<text x="{x + 11}" y="64">{text}</text>'
-        x += 11 + CHARACTER * len(text) + 16
+        x += 11 + CHARACTER * len(text) + 18
 
 
 def _labels(groups: list[list[Cell]]) -> Iterator[str]:

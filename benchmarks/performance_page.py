@@ -1,9 +1,10 @@
 """docs/performance.md, its chart and the table of the README.
 
-    python benchmarks/performance_page.py            measure, keep docs/performance.json, write the pages (make performance)
+    python benchmarks/performance_page.py            measure into docs/performance.json and write the pages
     python benchmarks/performance_page.py --pages    write the pages again from docs/performance.json
 
-Measuring takes about ten minutes on two cores. For a look: --models tree_fc --hidden 32 --budget 0.1 --random 1.
+Measuring (`make performance`) takes about ten minutes on two cores.
+For a look: --models tree_fc --hidden 32 --budget 0.1 --random 1.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 from performance_figures import OURS, Cell, mean, on, suite, thread_counts, worst
 
 Lines = Iterator[str]
+WIDTH = 120
 TABLES, SHARING = "cortex-tables", "cortex-tables-sharing"
 
 
@@ -26,7 +28,7 @@ def readme(data: dict[str, Any]) -> str:
     counts = thread_counts(cells)
     header = ["model", "H", "batch"]
     for t in counts:
-        header += [f"cortex, {_threads(t)}", "/ limit", "eager /", "best peer /"]
+        header += [f"cortex, {_threads(t)}", "cortex / limit", "eager / cortex", "best peer / cortex"]
     table = []
     for first in on(cells, counts[0]):
         line = [first.model, str(first.hidden), str(first.batch)]
@@ -39,8 +41,10 @@ def readme(data: dict[str, Any]) -> str:
 def _intro(data: dict[str, Any]) -> Lines:
     yield "# Performance"
     yield ""
-    yield "This page is made by `make performance`, which measures everything on it; the figures are in `performance.json`."
-    yield _where(data)
+    yield from _wrapped(
+        "This page is made by `make performance`, which measures everything on it; the figures are in "
+        f"`performance.json`. {_where(data)}"
+    )
     yield ""
     yield "![Latency of every cell](performance.svg)"
     yield ""
@@ -104,7 +108,18 @@ def _all_cells(cells: list[Cell]) -> Lines:
         yield ""
         yield "Median microseconds per batch."
         yield ""
-        header = ["model", "H", "batch", "limit", OURS, TABLES, *others, "/ limit", "eager /", "best peer /"]
+        header = [
+            "model",
+            "H",
+            "batch",
+            "limit",
+            OURS,
+            TABLES,
+            *others,
+            "cortex / limit",
+            "eager / cortex",
+            "best peer / cortex",
+        ]
         table = []
         for c in mine:
             times = [f"{c.us[s]:,.0f}" if s in c.us else "" for s in ("limit", OURS, TABLES, *others)]
@@ -120,13 +135,21 @@ def _by_hand(cells: list[Cell]) -> Lines:
         return
     yield "## Against a program written by hand"
     yield ""
-    yield "treelstm.c is a TreeLSTM in AVX-512 intrinsics: packed and interleaved gates, epilogue in registers, pinned"
-    yield "threads, a barrier of flags. It starts from arrays of nodes and linearizes them; Cortex starts from Python objects."
-    yield "Same trees, same weights; compiled with `gcc -O3 -march=native`, three turns each."
+    yield from _wrapped(
+        "treelstm.c is a TreeLSTM in AVX-512 intrinsics: packed and interleaved gates, epilogue in registers, pinned "
+        "threads, a barrier of flags. It starts from arrays of nodes and linearizes them; Cortex starts from Python "
+        "objects. Same trees, same weights; compiled with `gcc -O3 -march=native`, three turns each."
+    )
     yield ""
     table = [
-        [str(c.hidden), str(c.batch), str(c.threads), f"{c.us[OURS]:,.0f}", f"{c.us['treelstm.c']:,.0f}"]
-        + [f"{c.gain('treelstm.c'):.2f}"]
+        [
+            str(c.hidden),
+            str(c.batch),
+            str(c.threads),
+            f"{c.us[OURS]:,.0f}",
+            f"{c.us['treelstm.c']:,.0f}",
+            f"{c.gain('treelstm.c'):.2f}",
+        ]
         for c in mine
     ]
     yield from _table(["H", "batch", "threads", OURS, "treelstm.c", "treelstm.c / cortex"], table)
@@ -136,8 +159,11 @@ def _by_hand(cells: list[Cell]) -> Lines:
 def _less_work(cells: list[Cell]) -> Lines:
     yield "## Less work: tables and sharing"
     yield ""
-    yield "What `cortex.compile(model, weights, examples=...)` gives by default: leaves and products of inputs looked up in"
-    yield "tables where they fit; then, with `Dedup()`, equal subtrees of a request computed once. Times torch-eager."
+    yield from _wrapped(
+        "How many times faster than torch-eager: doing all work; as `cortex.compile(model, weights, examples=...)` "
+        "gives it, with leaves and products of inputs looked up in tables where they fit; and with `Dedup()` added, which "
+        "computes equal subtrees of a request once."
+    )
     yield ""
     table = [
         [c.model, str(c.hidden), str(c.batch), str(c.threads)]
@@ -154,15 +180,25 @@ def _random(data: dict[str, Any]) -> Lines:
         return
     yield "## Random cells"
     yield ""
-    yield "Models of the fuzz tests' generator that nobody tuned anything for (`benchmarks/random_cells.py` says how they are"
-    yield "chosen); the limit is counted in their programs."
+    yield from _wrapped(
+        "Models of the fuzz tests' generator that nobody tuned anything for (`benchmarks/random_cells.py` says how "
+        "they are chosen); the limit is counted in their programs. Microseconds."
+    )
     yield ""
     table = [
-        [str(r["seed"]), r["family"], str(r["hidden"]), str(r["threads"]), str(r["nodes"])]
-        + [f"{r['us']:,.1f}", f"{r['limit_us']:,.1f}", f"{r['over_limit']:.2f}"]
+        [
+            str(r["seed"]),
+            r["family"],
+            str(r["hidden"]),
+            str(r["threads"]),
+            str(r["nodes"]),
+            f"{r['us']:,.1f}",
+            f"{r['limit_us']:,.1f}",
+            f"{r['over_limit']:.2f}",
+        ]
         for r in rows
     ]
-    yield from _table(["seed", "structures", "H", "threads", "nodes", OURS, "limit", "/ limit"], table)
+    yield from _table(["seed", "structures", "H", "threads", "nodes", OURS, "limit", "cortex / limit"], table)
     yield ""
 
 
@@ -171,12 +207,19 @@ def _memory(cells: list[Cell]) -> Lines:
     yield ""
     most = worst(cells, lambda c: c.peak_bytes / c.needed_bytes)
     named = ", ".join(f"{c.name} on {_threads(c.threads)} {c.peak_bytes / c.needed_bytes:.2f}" for c in most)
-    yield "The peak of a call (its linear form, states, scratch and answer, with packed weights) over states and packed"
-    yield f"weights alone: geometric mean {mean(c.peak_bytes / c.needed_bytes for c in cells):.2f}; most: {named}."
+    yield from _wrapped(
+        "The peak of a call (its linear form, states, scratch and answer, with packed weights) over states and packed "
+        f"weights alone: geometric mean {mean(c.peak_bytes / c.needed_bytes for c in cells):.2f}; most: {named}."
+    )
     yield ""
     table = [
-        [c.name, str(c.threads), f"{c.peak_bytes / 1e6:.2f}", f"{c.needed_bytes / 1e6:.2f}"]
-        + [f"{c.peak_bytes / c.needed_bytes:.2f}"]
+        [
+            c.name,
+            str(c.threads),
+            f"{c.peak_bytes / 1000000.0:.2f}",
+            f"{c.needed_bytes / 1000000.0:.2f}",
+            f"{c.peak_bytes / c.needed_bytes:.2f}",
+        ]
         for c in cells
     ]
     yield from _table(["cell", "threads", "peak, MB", "states + packed weights, MB", "ratio"], table)
@@ -187,29 +230,43 @@ def _callers(data: dict[str, Any]) -> Lines:
     one, two = data["callers"]["one"], data["callers"]["two"]
     yield "## Two callers"
     yield ""
-    yield f"One TreeLSTM (H=256, `threads=1`), single trees: one Python thread makes {one:,.0f} calls per second, two at once"
-    yield f"make {two:,.0f}, {two / one:.2f} times as many."
+    yield from _wrapped(
+        f"One TreeLSTM (H=256, `threads=1`), single trees: one Python thread makes {one:,.0f} calls per second, two at "
+        f"once make {two:,.0f}, {two / one:.2f} times as many."
+    )
     yield ""
 
 
 def _how(data: dict[str, Any]) -> Lines:
     sources = {row["model"]: row["data"] for row in data["suite"]}
-    absent = [name for name, v in data["versions"].items() if v == "not installed"]
+    ran = {name for row in data["suite"] for name in row["systems"]}
+    absent = [name for name in ("treelstm.c", "onnxruntime", "jax") if name not in ran]
     yield "## How it is measured"
     yield ""
-    yield "* Timed from the user's Python objects, built anew for every call, to arrays that the user can read. Compiling and"
-    yield "  filling tables are not timed. `cortex` is fp32 with all work done: no tables, no sharing."
-    yield f"* The systems of a cell run in turns in one process for about {data['seconds_per_cell']:g} s in all; the median over"
-    yield "  requests of each request's median is given. Results are compared with double precision before, to 1e-4."
-    yield "* torch-eager is the recursive PyTorch module, node by node. torch-batched is PyTorch batched by hand, level by"
-    yield "  level, in whichever of its two forms (the level loop in Python or TorchScript) was faster."
-    yield "* onnxruntime, jax and treelstm.c are processes of their own, run right after or between the turns of the others."
-    yield "* limit: multiply-adds at the peak or reads of the weights, whichever is longer, summed over the groups of a request;"
-    yield "  gathers, activation functions, barriers and linearizing count as nothing (`src/cortex/bench/limit.py`)."
-    yield f"* Structures: {'; '.join(f'{m}: {s}' for m, s in sources.items())}."
-    yield f"* Versions: {', '.join(f'{n} {v}' for n, v in data['versions'].items() if n not in absent)}."
+    points = [
+        "Timed from the user's Python objects, built anew for every call, to arrays that the user can read. Compiling "
+        "and filling tables are not timed. `cortex` is fp32 with all work done: no tables, no sharing.",
+        f"The systems of a cell run in turns in one process for about {data['seconds_per_cell']:g} s in all; the "
+        "median over requests of each request's median is given. Results are compared with double precision before, to 1e-4.",
+        "torch-eager is the recursive PyTorch module, node by node. torch-batched is PyTorch batched by hand, level by "
+        "level, in whichever of its two forms (the level loop in Python or TorchScript) was faster.",
+        "onnxruntime, jax and treelstm.c are processes of their own: treelstm.c in three turns with the others, "
+        "onnxruntime and jax once, right after them, on as many processors as threads. The best peer is the fastest of all but "
+        "treelstm.c, which has no Python objects to start from and is compared apart.",
+        "limit: multiply-adds at the peak or reads of the weights, whichever is longer, summed over the groups of a "
+        "request; gathers, activation functions, barriers and linearizing count as nothing "
+        "(`src/cortex/bench/limit.py`).",
+        f"Structures: {'; '.join(f'{m}: {s}' for m, s in sources.items())}.",
+        f"Versions: {', '.join(f'{n} {v}' for n, v in data['versions'].items())}.",
+    ]
     if absent:
-        yield f"* Not installed, and so not compared with: {', '.join(absent)}."
+        points.append(f"Could not be run here, and so not compared with: {', '.join(absent)}.")
+    for point in points:
+        yield from wrap(f"* {point}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, WIDTH, break_on_hyphens=False)
 
 
 def _threads(count: int) -> str:

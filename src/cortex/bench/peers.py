@@ -153,8 +153,8 @@ def _run_script(cell: Where, script: Path, files: Path, structures: int) -> Timi
 def _timing(result: Mapping[str, Any], cell: Where, structures: int) -> Timing:
     if not result["ok"]:
         raise InternalError(
-            f"cortex bench: {result['system']} on {cell.model}, H={cell.hidden}, is off by {result['err']:.2g} from the "
-            "double-precision reference"
+            f"cortex bench: {result['system']} on {cell.model}, H={cell.hidden}, is off by {result['err']:.2g} from "
+            "the double-precision reference"
         )
     return Timing(result["total_med"], result["total_min"], result["reps"], structures // cell.batch)
 

@@ -42,7 +42,8 @@ def write_data(
     else:
         kept["seqs"] = [[word for _, _, word in shape] for shape in requests.shapes]
     (folder / "trees.json").write_text(json.dumps({"vocab": words, "mvvocab": words, **kept}), encoding="utf-8")
-    np.savez(folder / f"w_{name}_{hidden}.npz", **_weights(model, weights))
+    arrays: dict[str, Any] = _weights(model, weights)
+    np.savez(folder / f"w_{name}_{hidden}.npz", **arrays)
     np.save(folder / f"emb_{hidden}.npy", weights["emb"])
     if "mat" in weights:
         np.save(folder / f"mat_{hidden}.npy", weights["mat"])

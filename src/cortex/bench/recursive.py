@@ -95,9 +95,7 @@ def cells(
     ]
 
 
-def run_cell(
-    cell: Cell, machine: Machine, data: Path | None, budget: float, folder: Path | None = None
-) -> list[Row]:
+def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float, folder: Path | None = None) -> list[Row]:
     """Check and time every system in one cell for about `budget` seconds, and those of the peers' folder."""
     if find_spec("torch") is None:
         raise CortexError(
@@ -147,9 +145,16 @@ def run_cell(
             f"FMA peak {machine.peak:.0f} GFLOP/s, reads {machine.l2:.0f} and {machine.beyond:.0f} GB/s",
         ),
     }
-    sizes = {name: {"peak_bytes": mine.peak_bytes, "needed_bytes": mine.needed_bytes} for name, mine in ours.items()}
     return [
-        Row(**asdict(cell), system=system, **asdict(timing), data=requests.source, form=how, **sizes.get(system, {}))
+        Row(
+            **asdict(cell),
+            system=system,
+            **asdict(timing),
+            data=requests.source,
+            form=how,
+            peak_bytes=ours[system].peak_bytes if system in ours else None,
+            needed_bytes=ours[system].needed_bytes if system in ours else None,
+        )
         for system, (timing, how) in results.items()
     ]
 
