@@ -161,8 +161,8 @@ def _less_work(cells: list[Cell]) -> Lines:
     yield ""
     yield from _wrapped(
         "How many times faster than torch-eager: doing all work; as `cortex.compile(model, weights, examples=...)` "
-        "gives it, with leaves and products of inputs looked up in tables where they fit; and with `Dedup()` added, which "
-        "computes equal subtrees of a request once."
+        "gives it, with leaves and products of inputs looked up in tables where they fit; and with `Dedup()` added, "
+        "which computes equal subtrees of a request once."
     )
     yield ""
     table = [
@@ -247,12 +247,13 @@ def _how(data: dict[str, Any]) -> Lines:
         "Timed from the user's Python objects, built anew for every call, to arrays that the user can read. Compiling "
         "and filling tables are not timed. `cortex` is fp32 with all work done: no tables, no sharing.",
         f"The systems of a cell run in turns in one process for about {data['seconds_per_cell']:g} s in all; the "
-        "median over requests of each request's median is given. Results are compared with double precision before, to 1e-4.",
+        "median over requests of each request's median is given. Results are compared with double precision "
+        "before, to 1e-4.",
         "torch-eager is the recursive PyTorch module, node by node. torch-batched is PyTorch batched by hand, level by "
         "level, in whichever of its two forms (the level loop in Python or TorchScript) was faster.",
         "onnxruntime, jax and treelstm.c are processes of their own: treelstm.c in three turns with the others, "
-        "onnxruntime and jax once, right after them, on as many processors as threads. The best peer is the fastest of all but "
-        "treelstm.c, which has no Python objects to start from and is compared apart.",
+        "onnxruntime and jax once, right after them, on as many processors as threads. The best peer is the fastest of "
+        "all but treelstm.c, which has no Python objects to start from and is compared apart.",
         "limit: multiply-adds at the peak or reads of the weights, whichever is longer, summed over the groups of a "
         "request; gathers, activation functions, barriers and linearizing count as nothing "
         "(`src/cortex/bench/limit.py`).",
