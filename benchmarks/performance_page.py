@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--models", default="")
     parser.add_argument("--hidden", default="")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--budget", type=float, default=3.0, help="seconds per cell")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds per cell")
     parser.add_argument("--random", type=int, default=20, help="random cells")
     a = parser.parse_args()
     if not a.pages:

@@ -35,6 +35,7 @@ KEPT = ("us", "us_min", "repetitions", "peak_bytes", "needed_bytes")
 def run(models: list[str], hidden: list[int] | None, threads: list[int], budget: float, count: int) -> dict[str, Any]:
     """Measure: `budget` seconds per cell of the suite, `count` random cells."""
     options = Options.from_environment()
+    load = os.getloadavg()[0]
     say("machine")
     found = figures(options.cache, anew=True)
     suite = []
@@ -46,6 +47,7 @@ def run(models: list[str], hidden: list[int] | None, threads: list[int], budget:
     chosen = list(random_cells(count))
     return {
         "date": datetime.date.today().isoformat(),
+        "load": round(load, 2),
         "machine": {**_system(), **asdict(found)},
         "versions": _versions(),
         "seconds_per_cell": budget,
@@ -76,7 +78,7 @@ def _rate(fast: Callable[[Any], Any], trees: list[Any], count: int, seconds: flo
     end = time.perf_counter() + seconds
 
     def call(number: int) -> None:
-        while time.perf_counter() < end:
+        while not made[number] or time.perf_counter() < end:
             for tree in trees:
                 fast(tree)
             made[number] += len(trees)

@@ -10,6 +10,7 @@ from performance_figures import OURS, Cell, mean, on, suite, thread_counts, wors
 
 Lines = Iterator[str]
 WIDTH = 120
+BUSY = 0.7  # load average from which figures are not to be trusted
 TABLES, SHARING = "cortex-tables", "cortex-tables-sharing"
 
 
@@ -24,7 +25,7 @@ def page(data: dict[str, Any]) -> str:
 def readme(data: dict[str, Any]) -> str:
     """The part of the README: the summary, one line per cell, and where it comes from."""
     cells = suite(data)
-    lines = [*_summary(data, cells), "![Latency of every cell](docs/performance.svg)", ""]
+    lines = [_where(data), "", *_summary(data, cells), "![Latency of every cell](docs/performance.svg)", ""]
     counts = thread_counts(cells)
     header = ["model", "H", "batch"]
     for t in counts:
@@ -35,7 +36,7 @@ def readme(data: dict[str, Any]) -> str:
         for c in (next(c for c in on(cells, t) if c.name == first.name) for t in counts):
             line += [f"{c.us[OURS]:,.0f}", f"{c.over_limit:.2f}", f"{c.gain('torch-eager'):.1f}", f"{c.over_best:.2f}"]
         table.append(line)
-    return "\n".join([*lines, *_table(header, table), "", f"{_where(data)} `docs/performance.md` has the rest."])
+    return "\n".join([*lines, *_table(header, table), "", "`docs/performance.md` has the rest."])
 
 
 def _intro(data: dict[str, Any]) -> Lines:
@@ -54,10 +55,14 @@ def _where(data: dict[str, Any]) -> str:
     m = data["machine"]
     caches = ", ".join(f"{level} {size}" for level, size in m["caches"].items())
     reads = ", ".join(f"{size} {rate:.0f}" for size, rate in m["read_gbs"].items())
+    busy = (
+        f" **Others kept the machine busy (load average {data['load']:.1f} at the start): these figures are no claims, "
+        "only a sample of the page.**"
+    )
     return (
         f"Measured on {data['date']} on {m['name']}, {m['cores']} cores, {m['lanes']} lanes ({caches}); one core does "
         f"{m['peak_gflops']:.0f} GFLOP/s and reads, in GB/s by size: {reads}."
-    )
+    ) + (busy if data["load"] > BUSY else "")
 
 
 def _summary(data: dict[str, Any], cells: list[Cell]) -> Lines:

@@ -28,6 +28,7 @@ def data() -> dict[str, Any]:
     chance = {"seed": 7, "family": "binary", "hidden": 64, "nodes": 9, "us": 3.0, "us_min": 2.0, "limit_us": 2.0}
     return {
         "date": "2030-01-02",
+        "load": 0.1,
         "machine": {"name": "A <fast> one", "cores": 2, "caches": {"L2": "1M"}, "lanes": 16}
         | {"peak_gflops": 115.0, "read_gbs": {"32K": 200.0}},
         "versions": {"python": "3.11.1"},
@@ -73,10 +74,19 @@ def test_the_readme_keeps_what_is_around_its_table(project: Path) -> None:
     for _ in range(2):  # filling it again changes nothing
         assert pages(project).returncode == 0
     text = (project / "README.md").read_text()
-    assert text.startswith(f"before\n{START}\n|  | 1 thread | 2 threads |")
+    assert text.startswith(f"before\n{START}\nMeasured on 2030-01-02")
     assert text.endswith(f"{END}\nafter\n")
     assert "| gru | 256 | 10 | 900 | 5.00 | 10.0 | 1.02 | 450 | 5.00 | 10.0 | 1.02 |" in text
     assert "old" not in text
+
+
+def test_figures_of_a_busy_machine_are_no_claims(project: Path) -> None:
+    assert pages(project).returncode == 0
+    assert "no claims" not in (project / "README.md").read_text()
+    (project / "docs" / "performance.json").write_text(json.dumps(data() | {"load": 3.0}))
+    assert pages(project).returncode == 0
+    for name in ("README.md", "docs/performance.md"):
+        assert "load average 3.0" in " ".join((project / name).read_text().split())
 
 
 def test_the_chart_has_a_mark_for_every_system(project: Path) -> None:
@@ -104,3 +114,19 @@ def test_pages_are_those_of_the_data() -> None:
     kept = json.loads((PROJECT / "docs" / "performance.json").read_text())
     for name, text in documents(kept, (PROJECT / "README.md").read_text()).items():
         assert (PROJECT / name).read_text() == text, name
+
+
+def test_measuring_in_small(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    for name in ("CORTEX_CACHE", "CORTEX_DATA", "CORTEX_PEERS"):
+        monkeypatch.setenv(name, str(project / "none"))
+    choice = ["--models", "tree_fc", "--hidden", "16", "--threads", "1", "--budget", "0", "--random", "1"]
+    done = subprocess.run([sys.executable, SCRIPT, "--root", project, *choice], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kept = json.loads((project / "docs" / "performance.json").read_text())
+    assert [(row["model"], row["hidden"], row["batch"], row["threads"]) for row in kept["suite"]] == [
+        ("tree_fc", 16, 1, 1),
+        ("tree_fc", 16, 10, 1),
+    ]
+    assert len(kept["random"]) == 1
+    assert "tree_fc 16, batch 10" in (project / "docs" / "performance.md").read_text()

@@ -36,7 +36,7 @@ from cortex.errors import InternalError
 Array = npt.NDArray[Any]
 
 REPETITIONS = 5  # of each batch, by a C program, in one run
-SECONDS = 0.4  # of each measurement of a Python program, in one run
+SECONDS = 0.3  # of each measurement of a Python program, in one run
 C_SIZES = (1, 10)  # batches that treelstm.c times
 SCRIPTS = {"onnxruntime": "bench_ort.py", "jax": "bench_jax.py"}
 PACKAGES = {"onnxruntime": ("onnx", "onnxruntime"), "jax": ("jax",)}
