@@ -146,5 +146,5 @@ def _print(console: Console, rows: list[Row]) -> None:
         console.print(f"{model}: {source}; batched: {' or '.join(forms)}", highlight=False)
     for row in rows:
         if row.system not in SHOWN:
-            cell = f"{row.model} H={row.hidden} batch {row.batch} threads {row.threads}"
-            console.print(f"{cell}: {row.system} {row.us:.0f} us", highlight=False)
+            where = f"{row.model} H={row.hidden} batch {row.batch} threads {row.threads}"
+            console.print(f"{where}: {row.system} {row.us:.0f} us", highlight=False)
