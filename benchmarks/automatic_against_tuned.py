@@ -62,7 +62,7 @@ def at_random(count: int) -> Iterator[tuple[str, Any, Any, list[Any]]]:
 
     random_models.HIDDEN, random_models.FREQUENCY = SIZES, (1,) * len(SIZES)
     for seed in range(5000, 5000 + count):
-        m = random_models.random_model(seed, SIZES[-1])
+        m = random_models.random_model(seed)
         trees = [tree for batch in random_cases.batches(m, 4) for tree in batch]
         weights = None if m.closure else m.arrays()
         yield f"random {seed}", random_cases.compilable(m), weights, trees
