@@ -3,10 +3,11 @@
     python benchmarks/automatic_against_tuned.py [--models tree_lstm,gru | --random 20] [--batch 1,10] [--seconds 1.5]
                                                  [--json FILE] [--all]
 
-For each model, size and batch: the automatic schedule is compiled as a user gets it, and so are its neighbours (other
-tiles, every step that the scheduler considered and left, or took and would leave out); all are timed in turns on one
-request. Time is the thread's own, and each schedule's best round counts. `over_best` is the time of the automatic
-schedule over that of the fastest; `spearman` the correlation of the ranks of predicted and measured times.
+For each model, size and batch: the automatic schedule for the request is compiled, and so are its neighbours (other
+tiles, every step that the scheduler considered and left, or took and would leave out); all are timed in turns, on the
+first structure alone and on all at once, and the geometric mean counts. Time is the thread's own, and each schedule's
+best round counts. `over_best` is the time of the automatic schedule over that of the fastest; `spearman` the
+correlation of the ranks of predicted and measured times.
 
 Tuning measures the schedules that are predicted best, five of them, as `cortex tune` does; `--all` measures all.
 Random models are those of the fuzz tests at sizes that people use; nobody tuned anything for them.
@@ -21,8 +22,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -37,7 +40,6 @@ from cortex.errors import ScheduleError
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ra.simplify import simplify
-from cortex.runtime.linearize import linearize
 from cortex.schedule.schedule import Schedule
 
 VOCABULARY = 20_000
@@ -60,10 +62,9 @@ def at_random(count: int) -> Iterator[tuple[str, Any, Any, list[Any]]]:
     import random_cases
     import random_models
 
-    random_models.HIDDEN, random_models.FREQUENCY = SIZES, (1,) * len(SIZES)
     for seed in range(5000, 5000 + count):
-        m = random_models.random_model(seed)
-        trees = [tree for batch in random_cases.batches(m, 4) for tree in batch]
+        m = random_models.random_model(seed, dict.fromkeys(SIZES, 1))
+        trees = [tree for batch in random_cases.batches(m, 30) for tree in batch]
         weights = None if m.closure else m.arrays()
         yield f"random {seed}", random_cases.compilable(m), weights, trees
 
@@ -83,29 +84,33 @@ def measure(model: Any, weights: Any, trees: list[Any], seconds: float, everythi
     trace.explore()
     trace.see(trees)
     plan = Plan(Target.host(), None, None, wishes=Wishes(trace, trees))
-    automatic = cortex.compile(model, weights)
+    automatic = cortex.compile(model, weights, examples=trees)
     automatic(trees)
     predicted: dict[Schedule, float] = {}
     traced = trace.model()
-    *_, last = stages(traced, Plan(Target.host(), schedule=automatic.schedule))
-    predicted[automatic.schedule] = Predictor(last.func, plan.machine())(linearize(last.model, trees)).us
-    for recursion, choices in neighbours(*plan.on_recursion(simplify(traced))):
+    pairs = [(None, None), *neighbours(*plan.on_recursion(simplify(traced)))]
+    for recursion, choices in pairs:
         with suppress(ScheduleError):
-            *_, last = stages(traced, replace(plan, recursion=recursion, choices=choices))
-            predicted.setdefault(last.schedule, Predictor(last.func, plan.machine())(linearize(last.model, trees)).us)
+            own = Plan(Target.host(), schedule=automatic.schedule, wishes=plan.wishes)
+            *_, last = stages(traced, own if recursion is None else replace(plan, recursion=recursion, choices=choices))
+            predict = Predictor(last.func, plan.machine())
+            us = geometric_mean(predict(form).us for form in plan.wishes.requests(last.model))
+            predicted.setdefault(last.schedule, us)
     order = sorted(predicted, key=lambda s: predicted[s])
     chosen = [automatic.schedule, *(s for s in order if s != automatic.schedule)]
     chosen = chosen if everything else chosen[:TUNED]
     systems = [automatic, *(cortex.compile(model, weights, examples=trees, schedule=s) for s in chosen[1:])]
-    best = [float("inf")] * len(systems)
+    batches = plan.wishes.batches
+    least = [[float("inf")] * len(batches) for _ in systems]
     end, rounds = time.perf_counter() + seconds * len(systems), 0
     while rounds < 5 or time.perf_counter() < end:
-        for i, fast in enumerate(systems):
-            fast(trees)
+        for (i, fast), (b, batch) in product(enumerate(systems), enumerate(batches)):
+            fast(batch)
             start = time.thread_time_ns()
-            fast(trees)
-            best[i] = min(best[i], (time.thread_time_ns() - start) / 1e3)
+            fast(batch)
+            least[i][b] = min(least[i][b], (time.thread_time_ns() - start) / 1e3)
         rounds += 1
+    best = [geometric_mean(times) for times in least]
     winner = min(range(len(best)), key=lambda i: best[i])
     return {
         "schedules": len(systems),

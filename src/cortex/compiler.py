@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from cortex.codegen.target import Target
-from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, Requests, recursion_steps, sharing
+from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
 from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
@@ -41,8 +42,8 @@ from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import Schedule
 
 RECURSION_STEPS = ALWAYS
-MOST_EXAMPLES = 32
-"""Structures that predictions are made for; more would take time and tell little."""
+MOST_EXAMPLES, MOST_GROUPS = 32, 5000
+"""Structures that predictions are made for, and groups of a request; more would take time and tell little."""
 
 
 def compile(
@@ -101,19 +102,22 @@ class Wishes:
     examples: list[Any] | None = None
     table_bytes: int = TABLE_BYTES
 
-    def requests(self) -> Requests:
-        """The examples at once, and the first by itself; without any, typical requests."""
+    @cached_property
+    def batches(self) -> list[list[Any]]:
+        """The requests to predict: the examples at once, and the first by itself, if they have few enough groups."""
         if not self.examples or self.trace is None:
-            return typical
+            return []
         some = self.examples[:MOST_EXAMPLES]
+        forms = linearizer(self.trace.model(), self.trace.accessors)
         batches = [some[:1], some] if len(some) > 1 else [some]
-        accessors = self.trace.accessors
+        return [b for b in batches if forms.linearize(b)["sizes"]["num_groups"] <= MOST_GROUPS]
 
-        def forms(m: ra.Model) -> list[LinearForm]:
-            native = linearizer(m, accessors)
-            return [LinearForm(**native.linearize(batch)) for batch in batches]
-
-        return forms
+    def requests(self, m: ra.Model) -> list[LinearForm]:
+        """The batches in the linear form of a model; without any, typical requests."""
+        if not self.batches or self.trace is None:
+            return typical(m)
+        forms = linearizer(m, self.trace.accessors)
+        return [LinearForm(**forms.linearize(batch)) for batch in self.batches]
 
 
 @dataclass(frozen=True)
@@ -151,9 +155,9 @@ class Plan:
         return recursion_steps(
             m,
             self.machine(),
-            wishes.requests(),
+            wishes.requests,
             threads=self.threads,
-            has_examples=bool(wishes.examples),
+            has_examples=bool(wishes.batches),
             table_bytes=wishes.table_bytes,
         )
 
@@ -168,10 +172,10 @@ class Plan:
         """What threads share out of `f`, and what else was considered."""
         if self.choices is not None:
             return self.choices.parallel, ()
-        return sharing(f, self.machine(), self.wishes.requests()(m), self.threads)
+        return sharing(f, self.machine(), self.wishes.requests(m), self.threads)
 
     def _tiles(self, m: ra.Model, f: Func) -> TileFor:
-        return Tiles.of(Estimator(f, self.machine()), self.wishes.requests()(m))
+        return Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m))
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:

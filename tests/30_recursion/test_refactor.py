@@ -21,7 +21,6 @@ from cortex.ra import ir as ra
 from cortex.ra.show import show
 from cortex.ra.verify import verify
 from cortex.recursion.refactor import Refactor, crossing
-from cortex.recursion.tabulate import Tabulate
 
 Golden = Callable[[str, str], None]
 LEGAL = [
@@ -158,7 +157,6 @@ REFUSALS: dict[str, tuple[Callable[[], ra.Model], Refactor]] = {
     "nothing_after_cut": (lambda: zoo_model("tree_gru", 4).model, Refactor(cut=("t16",))),
     "no_back_edge": (no_recursion, Refactor()),
     "twice": (lambda: zoo_model("tree_gru", 4).after([Refactor()]), Refactor()),
-    "tables": (lambda: zoo_model("tree_lstm", 4).after([Tabulate()]), Refactor()),
     "whose_cut": (two_cells, Refactor(cut=("t12", "t15"))),
 }
 

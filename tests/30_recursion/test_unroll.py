@@ -137,6 +137,11 @@ def test_a_root_may_be_inlined() -> None:
     assert_same_compiled(zoo_model("tree_rnn", 4), [UnrollRecursion()], batch)
 
 
+def test_products_that_are_states_of_an_inlined_child_keep_their_own_sums() -> None:
+    """After Refactor, a child's M is the sum of two products that are states themselves."""
+    assert_same_compiled(zoo_model("mv_rnn", 4), [Refactor(), UnrollRecursion()], [perfect(3), perfect(2)])
+
+
 @pytest.mark.parametrize("name", SLOTS)
 def test_meaning_stays(name: str) -> None:
     trees = zoo_trees(name, 3)

@@ -31,11 +31,12 @@ from cortex.structures.sequences import sequence
 from cortex.structures.tree import with_children
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-from random_models import compilable, random_model, source
+from random_models import HIDDEN, compilable, random_model, source
 from random_structures import random_batch
 
 VOCAB = 5
 PARTS = 3
+SIZES = {size: often for size, often in HIDDEN.items() if size <= 8}
 TARGET = Target.host()
 MOST_OPERATIONS = 20_000  # of a request: what the interpreter does in a fraction of a second
 
@@ -98,7 +99,7 @@ def random_case(rng: random.Random) -> Case:
 
 def _random_model(rng: random.Random) -> Case:
     seed = rng.randrange(1_000_000)
-    m = random_model(seed, most_hidden=8)
+    m = random_model(seed, SIZES)
     trace = Trace(compilable(m), Weights(None if m.closure else m.arrays(0.5)))
     structures = random_batch(rng.randrange(1_000_000), m.family, m.vector)[:2]
     _see(trace, structures)

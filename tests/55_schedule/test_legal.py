@@ -194,7 +194,7 @@ import cortex
 from cortex import compiler, zoo
 from cortex.schedule.parallel_default import parallel_schedule
 
-compiler.parallel_schedule = lambda f, threads: parallel_schedule(f, threads, least_work=0)
+compiler.parallel_schedule = lambda f, threads, mapping: parallel_schedule(f, threads, mapping, least_work=0)
 for name, threads in (("tree_lstm", 2), ("dag_rnn", 1)):
     entry = zoo.load(name)
     trees = entry.structures(random.Random(0), 2, 50)

@@ -14,6 +14,7 @@ from cortex.ir.step import Step, apply
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.dense import Dense
 from cortex.schedule.parallel import Alone, Parallel
+from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
 from cortex.schedule.schedule import LOOP_STEPS
 from cortex.schedule.tile import Tile
@@ -47,7 +48,7 @@ TABLES = (
 )
 LEGAL: Cases = {name: case for table in TABLES for name, case in table.LEGAL.items()}
 REFUSED: Cases = {name: case for table in TABLES for name, case in table.REFUSED.items()}
-FOR_THREADS = {Parallel, Alone, PlaceBarriers, Persist}
+FOR_THREADS = {Parallel, ParallelTrees, Alone, PlaceBarriers, Persist}  # see tests/56_parallel
 
 
 @pytest.mark.parametrize("name", LEGAL)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cortex
-from cortex import zoo
+from cortex import compiler, zoo
 from cortex.codegen.target import Target
 from cortex.compiler import RECURSION_STEPS
 from cortex.cost import choose
@@ -177,3 +177,13 @@ def test_compile_for_threads_says_what_they_share() -> None:
     fast = cortex.compile(entry.model, weights, examples=trees, threads=2)
     assert "2 threads share columns: " in fast.explain()
     assert fast(trees).h.tobytes() == fast(trees, threads=1).h.tobytes()
+
+
+def test_examples_of_very_many_groups_are_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = zoo.load("lstm")
+    weights, (chain,) = entry.weights(16, 30), entry.structures(Random(0), 1, 30)
+    assert "Dedup()" in cortex.compile(entry.model, weights, examples=[chain]).explain()
+    monkeypatch.setattr(compiler, "MOST_GROUPS", 10)
+    fast = cortex.compile(entry.model, weights, examples=[chain])
+    assert "Dedup()" not in fast.explain()
+    assert "Tabulate(kind='has_prev'" in fast.explain()

@@ -51,7 +51,7 @@ def test_a_model_that_a_step_does_nothing_for() -> None:
     assert rows["packing"]["us"] is None
     assert rows["packing"]["note"] == "nothing to do: the same schedule as 'specialization'"
     assert rows["tabulation"]["us"] is None
-    assert "'leaf' is a look-up already" in rows["tabulation"]["note"]
+    assert "'leaf' makes nothing but look-ups" in rows["tabulation"]["note"]
     assert rows["unrolling"]["us"] > 0
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
@@ -22,8 +22,8 @@ from random_programs import Instruction, Let, Over, Program, Reduction, Shape, V
 
 import cortex
 
-HIDDEN = (1, 2, 3, 7, 8, 16, 17, 20, 33, 48)
-FREQUENCY = (2, 3, 5, 5, 4, 3, 3, 1, 1, 1)
+HIDDEN = {1: 2, 2: 3, 3: 5, 7: 5, 8: 4, 16: 3, 17: 3, 20: 1, 33: 1, 48: 1}
+"""Hidden sizes, and how often each is drawn."""
 Family = Literal["children", "arity", "slots", "binary", "previous", "mixed"]
 FAMILIES: dict[Family, int] = {"children": 3, "arity": 1, "slots": 2, "binary": 1, "previous": 1, "mixed": 1}
 TAGS = ("a", "b", "c")
@@ -69,11 +69,10 @@ class _Case:
     over: bool = False
 
 
-def random_model(seed: int, most_hidden: int = HIDDEN[-1]) -> RandomModel:
-    """The model that `seed` stands for, at the smaller hidden sizes."""
+def random_model(seed: int, sizes: Mapping[int, int] = HIDDEN) -> RandomModel:
+    """The model that `seed` stands for, at one of the hidden sizes given with their frequencies."""
     rng = Random(f"model {seed}")
-    sizes = [h for h in HIDDEN if h <= most_hidden]
-    hidden = rng.choices(sizes, FREQUENCY[: len(sizes)])[0]
+    hidden = rng.choices(list(sizes), list(sizes.values()))[0]
     dims = (hidden, hidden, hidden, rng.choice((1, 2, 3, 5, 8)), rng.choice((1, 3, 4)))
     family = rng.choices(list(FAMILIES), list(FAMILIES.values()))[0]
     cases = _cases(rng, family)

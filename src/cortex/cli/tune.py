@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,8 +34,9 @@ def command(
     """Find the fastest schedule for MODEL on this machine.
 
     MODEL is the name of a model of the zoo or FILE.py:FUNCTION. The schedules that the cost model predicts to be best
-    are compiled and timed in turns on the example structures; the fastest is kept in the cache folder (CORTEX_CACHE),
-    where `cortex.compile` finds it for this model, these sizes and this machine.
+    are compiled and timed in turns, on the first example alone and on the examples at once; the one whose geometric
+    mean is least is kept in the cache folder (CORTEX_CACHE), where `cortex.compile` finds it for this model, these
+    sizes and this machine.
     """
     function, its_weights, structures = subject_of(model, weights, examples, hidden)
     if not structures:
@@ -60,7 +63,6 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
     from cortex.frontend.weights import Weights
     from cortex.options import Options
     from cortex.ra.simplify import simplify
-    from cortex.runtime.linearize import linearize
 
     trace = Trace(function, Weights(weights))
     trace.explore()
@@ -73,7 +75,8 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
     for recursion, choices in pairs:
         with suppress(ScheduleError):
             *_, last = stages(traced, replace(plan, recursion=recursion, choices=choices))
-            predicted[last.schedule] = Predictor(last.func, plan.machine())(linearize(last.model, structures)).us
+            predict, forms = Predictor(last.func, plan.machine()), plan.wishes.requests(last.model)
+            predicted[last.schedule] = geometric_mean(predict(form).us for form in forms)
         bar.advance(task)
     automatic, *others = predicted
     chosen = [automatic, *sorted(others, key=lambda schedule: predicted[schedule])[: MEASURED - 1]]
@@ -82,16 +85,19 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
     for schedule in chosen:
         systems.append(cortex.compile(function, weights, examples=structures, schedule=schedule))
         bar.advance(task)
-    rounds, best, begin = 0, [float("inf")] * len(chosen), time.perf_counter()
+    batches = plan.wishes.batches or [structures]
+    rounds, least = 0, [[float("inf")] * len(batches) for _ in chosen]
+    begin = time.perf_counter()
     bar.update(task, description="measuring", total=max(budget, 1e-9), completed=0)
     while rounds < 3 or time.perf_counter() - begin < budget:
-        for i, fast in enumerate(systems):
-            fast(structures)  # its weights are in the caches when the clock starts
+        for (i, fast), (b, batch) in product(enumerate(systems), enumerate(batches)):
+            fast(batch)  # its weights are in the caches when the clock starts
             start = time.perf_counter_ns()
-            fast(structures)
-            best[i] = min(best[i], (time.perf_counter_ns() - start) / 1e3)
+            fast(batch)
+            least[i][b] = min(least[i][b], (time.perf_counter_ns() - start) / 1e3)
         rounds += 1
         bar.update(task, completed=min(budget, time.perf_counter() - begin))
+    best = [geometric_mean(times) for times in least]
     order = sorted(range(len(chosen)), key=lambda i: best[i])
     measured = [
         {

@@ -81,7 +81,7 @@ def joined_products(kind: ra.Kind, early: frozenset[str]) -> dict[str, str]:
     for let in kind.lets:
         for name in operand_names(let.op):
             uses[name] = uses.get(name, 0) + 1
-    for name in kind.results:
+    for name in (*kind.results, *(r for child in kind.inlined for r in child.results)):
         uses[name] = uses.get(name, 0) + 1
     root: dict[str, str] = {}
     place = {let.name: number for number, let in enumerate(kind.lets)}

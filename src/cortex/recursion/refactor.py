@@ -34,7 +34,6 @@ class Refactor(Step[ir.Model]):
 
     legal:   the tail is pointwise and not empty; every other kind can end in the same tail, by the operators it ends
              in itself or by neutral elements (a leaf's h is h + 0 to a parent that adds two values).
-             There are no tables yet: they hold the states that Tabulate saw.
     """
 
     kind: str = ""
@@ -44,8 +43,6 @@ class Refactor(Step[ir.Model]):
         """`program` with the back edge moved."""
         if program.finish is not None:
             refuse_model(self, "the back edge was moved before; one Refactor with an earlier cut does both.", program)
-        if program.tables:
-            refuse_model(self, "tables hold the states as they were. Put Refactor before Tabulate.", program)
         if any(kind.variant_of for kind in program.kinds):
             refuse_model(self, "the model is unrolled already. Put Refactor before Unroll.", program)
         tail, fits = self._choose(program, self._kinds(program))
