@@ -76,8 +76,7 @@ def random_cells(count: int) -> Iterator[RandomCell]:
     seed = FIRST_SEED
     while count:
         size = SIZES[seed % len(SIZES)]
-        random_models.HIDDEN, random_models.FREQUENCY = (size,), (1,)
-        cell = RandomCell(random_models.random_model(seed, size), size)
+        cell = RandomCell(random_models.random_model(seed, {size: 1}), size)
         if cell.is_a_cell():
             yield cell
             count -= 1
