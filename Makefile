@@ -6,7 +6,7 @@ READY  := .venv/.ready
 FAST   := $(wildcard tests/[1-6]?_*)
 NATIVE := $(shell find native -type f 2>/dev/null)
 
-.PHONY: demo test check golden bench fuzz clean
+.PHONY: demo test check golden performance fuzz clean
 
 demo: $(READY)
 	$(BIN)/cortex demo
@@ -26,9 +26,9 @@ golden: $(READY)
 	$(BIN)/python -m pytest -q --update-golden --ignore=tests/fuzz
 	git --no-pager diff --stat -- tests
 
-bench: $(READY)
-	$(BIN)/cortex bench --suite recursive --json bench.json
-	$(BIN)/python benchmarks/readme_table.py bench.json README.md
+# Measure everything that docs/performance.md and the README state, and write them: about ten minutes.
+performance: $(READY)
+	$(BIN)/python benchmarks/performance_page.py
 
 # Many more random models, structures and schedules than `make test` tries.
 fuzz: $(READY)

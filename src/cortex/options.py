@@ -11,15 +11,23 @@ from pathlib import Path
 class Options:
     """What the environment decides.
 
+<<<<<<< HEAD
     `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `code` is
     where object code is kept, in that folder, and None, which is nowhere, if CORTEX_CACHE is set to nothing; `data` is
     the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data); `verify` turns
     on the checks of every intermediate program (CORTEX_VERIFY=1; on in tests).
+=======
+    `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `data` is
+    the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data), `peers` that with
+    programs to compare with (CORTEX_PEERS, else ../shared/peers); `verify` turns on the checks of every intermediate
+    program (CORTEX_VERIFY=1; on in tests).
+>>>>>>> perf
     """
 
     cache: Path
     code: Path | None
     data: Path
+    peers: Path
     verify: bool
 
     @staticmethod
@@ -32,5 +40,6 @@ class Options:
             cache=cache,
             code=None if asked == "" else cache / "code",
             data=Path(os.environ.get("CORTEX_DATA") or Path("..") / "shared" / "data"),
+            peers=Path(os.environ.get("CORTEX_PEERS") or Path("..") / "shared" / "peers"),
             verify=os.environ.get("CORTEX_VERIFY", "0") not in ("", "0"),
         )

@@ -13,7 +13,24 @@ from cortex.bench.limit import Machine, limit_us
 from cortex.bench.timing import interleave
 from cortex.cli.main import main
 
+SYSTEMS = ["cortex", "cortex-tables", "cortex-tables-sharing", "torch-eager", "torch-batched", "limit"]
 MACHINE = Machine(peak=100.0, l2=50.0, beyond=10.0, l2_bytes=1 << 20)
+
+
+@pytest.fixture(autouse=True)
+def no_peers_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CORTEX_PEERS", str(tmp_path / "none"))
+
+
+def test_all_work_is_done_by_default_and_tables_are_apart(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "rows.json"
+    arguments = ["--models", "tree_gru", "--hidden", "64", "--batch", "1", "--budget", "0", "--json", str(file)]
+    assert CliRunner().invoke(main, ["bench", *arguments]).exit_code == 0
+    form = {row["system"]: row["form"] for row in json.loads(file.read_text())}
+    assert "tables" not in form["cortex"]
+    assert "tables of" in form["cortex-tables"]
+    assert "tables of" in form["cortex-tables-sharing"]
 
 
 def test_rows(tmp_path: Path) -> None:
@@ -23,12 +40,14 @@ def test_rows(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["bench", *arguments])
     assert result.exit_code == 0, result.output
     rows = json.loads(file.read_text())
-    assert [row["system"] for row in rows] == ["cortex", "torch-eager", "torch-batched", "limit"] * 2
+    assert [row["system"] for row in rows] == SYSTEMS * 2
     for row in rows:
         assert {"model", "hidden", "batch", "threads", "system", "us", "us_min"} <= set(row)
         assert (row["model"], row["hidden"], row["threads"]) == ("tree_fc", 16, 1)
         assert 0 < row["us_min"] <= row["us"]
-    assert [row["batch"] for row in rows] == [1] * 4 + [10] * 4
+        assert (row["peak_bytes"] is not None) == row["system"].startswith("cortex")
+        assert row["peak_bytes"] is None or row["peak_bytes"] > row["needed_bytes"] > 0
+    assert [row["batch"] for row in rows] == [1] * len(SYSTEMS) + [10] * len(SYSTEMS)
     assert "perfect binary trees" in result.output
 
 
@@ -37,7 +56,7 @@ def test_json_to_standard_output_is_json_alone() -> None:
     arguments = ["--models", "gru", "--hidden", "8", "--batch", "1", "--budget", "0", "--json", "-"]
     result = CliRunner().invoke(main, ["bench", *arguments])
     assert result.exit_code == 0, result.output
-    assert len(json.loads(result.stdout)) == 4
+    assert [row["system"] for row in json.loads(result.stdout)] == SYSTEMS
 
 
 @pytest.mark.parametrize("model", ["tree_fc", "tree_lstm", "tree_gru", "mv_rnn", "dag_rnn", "lstm", "gru"])

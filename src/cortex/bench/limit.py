@@ -77,14 +77,14 @@ def limit_us(model: str, hidden: int, levels: Sequence[int], machine: Machine, t
 
     def group(nodes: int, macs: float, weights: float) -> float:
         compute = nodes * 2 * macs * square / (threads * machine.peak)
-        return max(compute, _read(BYTES * weights * square / threads, machine))
+        return max(compute, read_ns(BYTES * weights * square / threads, machine))
 
     nanoseconds = group(inputs, w.input_macs, w.input_weights)
     nanoseconds += sum(group(n, w.cell_macs, w.cell_weights) for n in levels[1:])
     return nanoseconds / 1e3
 
 
-def _read(size: float, machine: Machine) -> float:
+def read_ns(size: float, machine: Machine) -> float:
     """Nanoseconds one core takes to read `size` bytes of weights again."""
     share = L2_SHARE * machine.l2_bytes
     return min(size, share) / machine.l2 + max(0.0, size - share) / machine.beyond

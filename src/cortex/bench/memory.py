@@ -30,6 +30,11 @@ def request_bytes(f: Func, form: LinearForm, threads: int, answer: int) -> int:
     return linear + sum(_bytes(b, form, threads) for b in f.buffers) + answer
 
 
+def state_bytes(f: Func, form: LinearForm) -> int:
+    """The states of all nodes of a request, which users may read after the call."""
+    return sum(_bytes(b, form, 1) for b in f.buffers if b.scope is Scope.STATE)
+
+
 def weight_bytes(fast: Executable) -> dict[str, int]:
     """What a compiled model keeps beside the weights as they were given: packed weights, and tables."""
     packed = sum(ELEMENT * _elements(b) for b in fast.compiled.func.buffers if b.scope is Scope.PACKED)

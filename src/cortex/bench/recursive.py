@@ -1,8 +1,13 @@
-"""The recursive suite: Cortex, PyTorch node by node, PyTorch batched by hand, and the machine's limit.
+"""The recursive suite: Cortex, PyTorch node by node, PyTorch batched by hand, other peers, and the machine's limit.
 
 A cell of the suite is a model, a hidden size, a batch size and a number of threads. All systems of a cell run on
 the same weights and shapes, interleaved in one process; before that, their results are compared with a
-double-precision reference. Timed is the way from the user's objects to arrays the user can read.
+double-precision reference. Timed is the way from the user's objects to arrays the user can read. Programs of the
+peers' folder are processes of their own and run in turns with the rest (`peers`).
+
+The system `cortex` does all the work that the model describes, as the limit counts it: no tables, no sharing.
+`cortex-tables` is what `cortex.compile` gives with examples, tables included; `cortex-tables-sharing` also computes
+equal subtrees of a request once, where `cortex-tables` does not do so anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +27,9 @@ import numpy.typing as npt
 
 from cortex.bench.data import Workload, workload
 from cortex.bench.limit import Machine, limit_us
-from cortex.bench.timing import Run, Timing, interleave
+from cortex.bench.memory import request_bytes, state_bytes, weight_bytes
+from cortex.bench.peers import Peer, peers_of
+from cortex.bench.timing import Run, Timing, interleave, median_of
 from cortex.errors import CortexError, InternalError
 
 if TYPE_CHECKING:
@@ -33,6 +40,8 @@ Array = npt.NDArray[Any]
 MODELS = ("tree_fc", "tree_lstm", "tree_gru", "mv_rnn", "dag_rnn", "lstm", "gru")
 TOLERANCE = 1e-4
 CHECKED = 10  # structures compared with the reference before timing
+EXAMPLES = 10  # structures that a model with tables is compiled for
+ROUNDS = 3  # turns of programs that are processes of their own
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """What one system took in one cell: microseconds per batch, and what there is to know about it."""
+    """What one system took in one cell: microseconds per batch, and what there is to know about it.
+
+    Of Cortex also, for the first batch, the bytes of a call with packed weights and tables (`peak_bytes`), and of
+    these the states of all nodes with packed weights and tables alone (`needed_bytes`).
+    """
 
     model: str
     hidden: int
@@ -60,6 +73,8 @@ class Row:
     batches: int
     data: str
     form: str
+    peak_bytes: int | None = None
+    needed_bytes: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for a JSON file."""
@@ -80,15 +95,14 @@ def cells(
     ]
 
 
-def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float) -> list[Row]:
-    """Check and time every system in one cell for about `budget` seconds."""
+def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float, folder: Path | None = None) -> list[Row]:
+    """Check and time every system in one cell for about `budget` seconds, and those of the peers' folder."""
     if find_spec("torch") is None:
         raise CortexError(
             "cortex bench --suite recursive: PyTorch, which runs the peers, is not installed; install torch"
         )
     import torch
 
-    import cortex
     from cortex import zoo
     from cortex.bench import eager
     from cortex.bench.peer_weights import peer_weights
@@ -102,15 +116,17 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float) -> 
 
     torch.set_num_threads(cell.threads)
     with torch.inference_mode():
-        began = time.perf_counter()
-        fast = cortex.compile(entry.model, weights, threads=cell.threads)
-        ours = partial(_root_state, fast, entry.states[0])
-        ours(batches[0]())
-        compiled = time.perf_counter() - began
+        ours = dict(_our_systems(cell, entry, weights, batches))
         forms = dict(_batched_forms(cell.model, peers))
-        systems: dict[str, Run] = {"cortex": ours, "torch-eager": _numpy(eager.make(cell.model, peers)), **forms}
-        _check(cell, systems, _numpy(eager.make(cell.model, peers, torch.float64)), requests)
-        timings = interleave(systems, batches, budget)
+        systems: dict[str, Run] = {
+            **{name: mine.run for name, mine in ours.items()},
+            "torch-eager": _numpy(eager.make(cell.model, peers)),
+            **forms,
+        }
+        reference = _numpy(eager.make(cell.model, peers, torch.float64))
+        _check(cell, systems, reference, requests)
+        with peers_of(cell, weights, requests, reference, folder) as others:
+            timings = _in_rounds(systems, others, batches, budget)
 
     # Both forms of torch-batched have been timed in full; the faster one speaks for it.
     form = min(forms, key=lambda name: timings[name].us)
@@ -120,18 +136,85 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float) -> 
         for start in starts[:used]
     )
     results = {
-        "cortex": (timings["cortex"], f"first call, with compilation: {compiled:.2f} s{_tables(fast)}"),
+        **{name: (timings[name], mine.form) for name, mine in ours.items()},
         "torch-eager": (timings["torch-eager"], "recursive, node by node"),
         "torch-batched": (timings[form], form),
+        **{name: (timings[name], other.form) for name, other in others.items()},
         "limit": (
             Timing(bound, bound, 1, used),
             f"FMA peak {machine.peak:.0f} GFLOP/s, reads {machine.l2:.0f} and {machine.beyond:.0f} GB/s",
         ),
     }
     return [
-        Row(**asdict(cell), system=system, **asdict(timing), data=requests.source, form=how)
+        Row(
+            **asdict(cell),
+            system=system,
+            **asdict(timing),
+            data=requests.source,
+            form=how,
+            peak_bytes=ours[system].peak_bytes if system in ours else None,
+            needed_bytes=ours[system].needed_bytes if system in ours else None,
+        )
         for system, (timing, how) in results.items()
     ]
+
+
+@dataclass(frozen=True)
+class _Ours:
+    """A compiled model as a system to be timed, and what there is to know about it."""
+
+    run: Run
+    form: str
+    peak_bytes: int
+    needed_bytes: int
+
+
+def _our_systems(
+    cell: Cell, entry: Any, weights: Mapping[str, Array], batches: Sequence[Callable[[], list[Any]]]
+) -> Iterator[tuple[str, _Ours]]:
+    """Cortex in its modes, each called once."""
+    import cortex
+    from cortex.recursion.dedup import Dedup
+
+    def system(**wishes: Any) -> tuple[Executable, _Ours]:
+        began = time.perf_counter()
+        fast = cortex.compile(entry.model, weights, threads=cell.threads, **wishes)
+        run = partial(_root_state, fast, entry.states[0])
+        answer = run(batches[0]()).nbytes
+        form = f"first call, with compilation: {time.perf_counter() - began:.2f} s{_tables(fast)}"
+        linear, f, kept = fast.linearize(batches[0]()), fast.compiled.func, sum(weight_bytes(fast).values())
+        peak = kept + request_bytes(f, linear, cell.threads, answer)
+        return fast, _Ours(run, form, peak, kept + state_bytes(f, linear))
+
+    plain, ours = system(table_bytes=0)
+    if plain.tables or plain.compiled.model.dedup:
+        raise CortexError(
+            f"cortex bench: the schedule that tuning found for {cell.model} has tables or sharing, and all work is to "
+            "be timed; measure with another CORTEX_CACHE"
+        )
+    yield "cortex", ours
+    examples = [batch()[0] for batch in batches[:EXAMPLES]]
+    tables, ours = system(examples=examples)
+    yield "cortex-tables", ours
+    if not tables.compiled.model.dedup:
+        yield "cortex-tables-sharing", system(recursion=(*tables.schedule.on_recursion, Dedup()))[1]
+
+
+def _in_rounds(
+    systems: Mapping[str, Run],
+    others: Mapping[str, Peer],
+    batches: Sequence[Callable[[], list[Any]]],
+    budget: float,
+) -> dict[str, Timing]:
+    """Time the systems of this process, in turns with those that are processes of their own."""
+    seen: dict[str, list[Timing]] = {}
+    rounds = ROUNDS if any(other.turns for other in others.values()) else 1
+    for turn in range(rounds):
+        once = interleave(systems, batches, budget / rounds)
+        once |= {name: other.run() for name, other in others.items() if other.turns or turn == rounds - 1}
+        for name, timing in once.items():
+            seen.setdefault(name, []).append(timing)
+    return {name: median_of(timings) for name, timings in seen.items()}
 
 
 def _tables(fast: Executable) -> str:

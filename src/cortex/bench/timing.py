@@ -111,3 +111,13 @@ def _summary(times: list[list[float]]) -> Timing:
         repetitions=len(times[0]),
         batches=len(times),
     )
+
+
+def median_of(timings: Sequence[Timing]) -> Timing:
+    """Several timings of one system as one: the median of each figure, all repetitions."""
+    return Timing(
+        us=statistics.median(t.us for t in timings),
+        us_min=statistics.median(t.us_min for t in timings),
+        repetitions=sum(t.repetitions for t in timings),
+        batches=min(t.batches for t in timings),
+    )

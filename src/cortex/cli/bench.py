@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cortex.bench.recursive import Row
 
 SUITES = ("recursive", "ablation", "machine")
+SHOWN = ("cortex", "cortex-tables", "torch-eager", "torch-batched", "limit")
 BUDGETS = {"recursive": 8.0, "ablation": 3.0}
 
 
@@ -73,7 +74,8 @@ def command(
     """Measure latency, in microseconds per batch.
 
     The suite "recursive" times Cortex, PyTorch node by node (torch-eager) and PyTorch batched by hand level by level
-    (torch-batched), interleaved in one process, from Python objects to arrays, and computes the machine's limit.
+    (torch-batched), interleaved in one process, from Python objects to arrays, and computes the machine's limit. Cortex
+    does all work; cortex-tables and cortex-tables-sharing do less. Other peers run where CORTEX_PEERS has them.
     The suite "ablation" times Cortex with one optimization after the other, on all models of the paper.
     The suite "machine" measures the figures that limit is made of.
     """
@@ -123,7 +125,7 @@ def _recursive(
         machine = figures(options.cache).machine()
         for cell in todo:
             bar.update(task, description=f"{cell.model} H={cell.hidden} batch {cell.batch} threads {cell.threads}")
-            rows += run_cell(cell, machine, data or options.data, budget)
+            rows += run_cell(cell, machine, data or options.data, budget, options.peers)
             bar.advance(task)
     _print(console, rows)
     output.write_json(json_file, [row.as_json() for row in rows])
@@ -133,12 +135,16 @@ def _print(console: Console, rows: list[Row]) -> None:
     table = []
     for cell, group in groupby(rows, lambda row: (row.model, row.hidden, row.batch, row.threads)):
         us = {row.system: row.us for row in group}
-        ours, *others = (us[system] for system in ("cortex", "torch-eager", "torch-batched", "limit"))
+        ours, *others = (us[system] for system in SHOWN)
         pairs = [text for value in others for text in (f"{value:.0f}", f"{value / ours:.2f}x")]
         table.append([*map(str, cell), f"{ours:.0f}", *pairs])
     title = "Median us per batch, from objects to arrays (x: times what Cortex takes)"
-    columns = ("model", "H", "batch", "threads", "cortex", "eager", "", "batched", "", "limit", "")
+    columns = ("model", "H", "batch", "threads", "cortex", "tables", "", "eager", "", "batched", "", "limit", "")
     output.print_table(console, title, columns, table)
     for model, source in {row.model: row.data for row in rows}.items():
         forms = {row.form: None for row in rows if row.system == "torch-batched" and row.model == model}
         console.print(f"{model}: {source}; batched: {' or '.join(forms)}", highlight=False)
+    for row in rows:
+        if row.system not in SHOWN:
+            where = f"{row.model} H={row.hidden} batch {row.batch} threads {row.threads}"
+            console.print(f"{where}: {row.system} {row.us:.0f} us", highlight=False)

@@ -1,0 +1,124 @@
+"""Everything that docs/performance.md states, measured: the suite, random cells, two callers, the machine.
+
+The result is plain data, kept in docs/performance.json.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from random_cells import measure as measure_random
+from random_cells import random_cells
+
+import cortex
+from cortex import zoo
+from cortex.bench.data import workload
+from cortex.bench.machine import figures
+from cortex.bench.recursive import MODELS, cells, run_cell
+from cortex.options import Options
+
+PACKAGES = ("numpy", "llvmlite", "torch", "onnxruntime", "jax")
+BATCHES = (1, 10)
+KEPT = ("us", "us_min", "repetitions", "peak_bytes", "needed_bytes")
+
+
+def run(models: list[str], hidden: list[int] | None, threads: list[int], budget: float, count: int) -> dict[str, Any]:
+    """Measure: `budget` seconds per cell of the suite, `count` random cells."""
+    options = Options.from_environment()
+    load = os.getloadavg()[0]
+    say("machine")
+    found = figures(options.cache, anew=True)
+    suite = []
+    for cell in cells(models or MODELS, hidden, BATCHES, threads):
+        rows = run_cell(cell, found.machine(), options.data, budget, options.peers)
+        systems = {row.system: {k: _short(v) for k, v in asdict(row).items() if k in KEPT and v} for row in rows}
+        suite.append({**asdict(cell), "data": rows[0].data, "systems": systems})
+        say(f"{cell.model} H={cell.hidden} batch {cell.batch} threads {cell.threads}: {rows[0].us:.0f} us")
+    chosen = list(random_cells(count))
+    return {
+        "date": datetime.date.today().isoformat(),
+        "load": round(load, 2),
+        "machine": {**_system(), **asdict(found)},
+        "versions": _versions(),
+        "seconds_per_cell": budget,
+        "suite": suite,
+        "random": [measure_random(cell, t, budget / 4) for t in threads for cell in chosen],
+        "callers": callers(min(budget, 3.0)),
+    }
+
+
+def callers(seconds: float) -> dict[str, float]:
+    """Calls per second of one TreeLSTM, H=256, threads=1: by one Python thread, and by two at once."""
+    entry = zoo.load("tree_lstm")
+    requests = workload("tree_lstm", entry.vocab, Options.from_environment().data)
+    trees = [requests.fresh(i, 1)[0] for i in range(50)]
+    fast = cortex.compile(entry.model, entry.weights(256, entry.vocab), threads=1, table_bytes=0)
+    fast(trees)
+    one: list[float] = []
+    two: list[float] = []
+    for _ in range(3):
+        one.append(_rate(fast, trees, 1, seconds / 6))
+        two.append(_rate(fast, trees, 2, seconds / 6))
+    return {"one": round(sorted(one)[1], 1), "two": round(sorted(two)[1], 1)}
+
+
+def _rate(fast: Callable[[Any], Any], trees: list[Any], count: int, seconds: float) -> float:
+    """Calls per second of `count` Python threads together."""
+    made = [0] * count
+    end = time.perf_counter() + seconds
+
+    def call(number: int) -> None:
+        while not made[number] or time.perf_counter() < end:
+            for tree in trees:
+                fast(tree)
+            made[number] += len(trees)
+
+    start = time.perf_counter()
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(count)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return sum(made) / (time.perf_counter() - start)
+
+
+def _system() -> dict[str, Any]:
+    """The processor as the system names it, its cores and caches."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    caches = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = ((index / f).read_text().strip() for f in ("level", "type", "size"))
+        if kind != "Instruction":
+            caches[f"L{level}"] = size
+    return {"name": names[0] if names else platform.processor(), "cores": os.cpu_count(), "caches": caches}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "cortex": version("cortex-recursive")}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _short(value: Any) -> Any:
+    return round(value, 2) if isinstance(value, float) else value
+
+
+def say(text: str) -> None:
+    """Progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
