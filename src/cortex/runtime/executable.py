@@ -15,7 +15,7 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope
+from cortex.ilir.ir import NARROW, Buffer, For, Func, LoopKind, Scope
 from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
@@ -23,6 +23,7 @@ from cortex.ir.scalar import Int, Load, Var
 from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
+from cortex.runtime.deviation import worst_difference
 from cortex.runtime.forest import Forest
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
@@ -65,9 +66,16 @@ class Executable:
     compiled once more when a call first asks for several.
     """
 
-    def __init__(self, trace: Trace, build: Callable[[ra.Model, int], Compiled], threads: int = 1) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        build: Callable[[ra.Model, int], Compiled],
+        threads: int = 1,
+        build_in_f32: Callable[[ra.Model], Compiled] | None = None,
+    ) -> None:
         self._trace = trace
         self._build = build
+        self._build_in_f32 = build_in_f32
         self._threads = checked_threads(threads)
         self._built_for = self._threads
         self._lock = Lock()
@@ -153,6 +161,22 @@ class Executable:
         phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
         chosen = [f"  {c.text()}" for c in compiled.considered]
         return "\n".join([phases, *(["", "steps considered:", *chosen] if chosen else [])])
+
+    def deviation(self, structures: Any) -> dict[str, float]:
+        """How far each state is at worst, at any node, from the same program with weights in f32; empty without narrow
+        weights. The program with weights in f32 is compiled for this.
+        """
+        batch = _batch(structures)
+        loaded = self._with_kinds(batch, lambda loaded: loaded)
+        if self._build_in_f32 is None or not any(b.dtype in NARROW for b in loaded.compiled.func.buffers):
+            return {}
+        got = self(batch).nodes
+        loaded = self._require()
+        m = self._trace.model()
+        weights = self._trace.weights.arrays(p.name for p in m.params)
+        exact = _Loaded(self._build_in_f32(m), weights, self._trace.accessors)
+        want = Output(exact.names, exact.run(batch, False, 1)).nodes
+        return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request, as it is for a call on the default number of threads."""
@@ -241,7 +265,8 @@ class _Loaded:
         self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
         code = load(compiled.code)
         read = {n.buffer for s in f.body for n in walk(s) if isinstance(n, Load)}
-        packed = {p.buffer: pack(p, self.params) for p in f.packings}
+        dtypes = {b.name: b.dtype for b in f.buffers}
+        packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}
         arrays: list[tuple[Any, ...]] = [("index", i.name) for i in f.index_functions]
         arrays += [_entry(m, b, self.params, packed, read) for b in f.buffers if b.scope is not Scope.REGISTER]
         self.shared_out = any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for s in f.body for n in walk(s))

@@ -6,13 +6,13 @@ load or store, anything else a gather or scatter.
 
 from __future__ import annotations
 
-from cortex.codegen.llvm import integers
+from cortex.codegen.llvm import integers, widen
 from cortex.codegen.llvm.types import Value, constant_vector, integer, suffix, type_text
 from cortex.codegen.llvm.writer import Array, Writer
 from cortex.errors import InternalError
 
-_SIZE = {"float": 4, "i64": 8, "i32": 4, "i8": 1}
-_STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "i8": "i8"}
+_SIZE = {"float": 4, "i64": 8, "i32": 4, "i16": 2, "half": 2, "i8": 1}
+_STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "i16": "i16", "half": "f16", "i8": "i8"}
 
 
 def position(w: Writer, array: Array, index: list[Value]) -> Value:
@@ -56,9 +56,11 @@ def store(w: Writer, array: Array, at: Value, value: Value) -> None:
 
 
 def _loaded(w: Writer, array: Array, text: str, n: int) -> Value:
-    """A loaded element as a value: narrow integers in memory are widened."""
+    """A loaded element as a value: narrow numbers in memory are widened."""
     ty = type_text(_STORAGE_NAME[array.storage], n)
-    if array.storage == "i32":
+    if array.dtype == "f32":
+        text = widen.to_f32(w, array.storage, n, text)
+    elif array.storage == "i32":
         text = w.pure(f"sext {ty} {text} to {type_text('i64', n)}")
     elif array.storage == "i8":
         text = w.pure(f"trunc {ty} {text} to {type_text('bool', n)}")
