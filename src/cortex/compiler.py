@@ -181,9 +181,10 @@ class Plan:
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The steps to apply to the function `f` that `m` was lowered to."""
         registers = Registers(self.target.registers, self.target.lanes)
+        narrow = self.narrow is not None
         if self.choices is not None:
-            return default_schedule(f, registers, self.choices)
-        return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f))
+            return default_schedule(f, registers, self.choices, narrow=narrow)
+        return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f), narrow)
 
     def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
         """What threads share out of `f`, and what else was considered."""

@@ -59,7 +59,8 @@ class Scope(_Named):
 
 
 Storage = Literal["i64", "f32", "bool", "bf16", "f16", "i8"]
-"""How an element lies in memory. The last three are for packed buffers: loads widen them, and give f32."""
+"""How an element lies in memory. The last three are for packed buffers: loads widen them, and give f32. The last
+dimension of a bf16 buffer has 2 elements, which share a word of 32 bits: so both are widened by one operation."""
 
 NARROW: frozenset[Storage] = frozenset({"bf16", "f16", "i8"})
 
@@ -207,6 +208,9 @@ class Packing(Node):
 
     packed[outer..., j // width, k, gate, j % width] = gates[gate] at (outer..., j, k), and 0 for j >= columns.
 
+    With `steps` > 1, so many steps k lie side by side: packed[outer..., j // width, k // steps, gate, j % width,
+    k % steps], and 0 for k >= depth.
+
     What is stored is rounded to the type of the buffer. In an i8 buffer it is a multiple of the column's scale, which
     is in the packing of the same gates whose `part` is "scales": packed[outer..., j // width, 0, gate, j % width] is
     the greatest of the column's weights, in size, over 127.
@@ -219,12 +223,14 @@ class Packing(Node):
     width: int
     gates: tuple[PackedGate, ...]
     part: Literal["weights", "scales"] = "weights"
+    steps: int = 1
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents of the packed buffer."""
-        depth = 1 if self.part == "scales" else self.depth
-        return (*self.outer, -(-self.columns // self.width), depth, len(self.gates), self.width)
+        depth = 1 if self.part == "scales" else -(-self.depth // self.steps)
+        together = (self.steps,) if self.steps > 1 else ()
+        return (*self.outer, -(-self.columns // self.width), depth, len(self.gates), self.width, *together)
 
 
 @node

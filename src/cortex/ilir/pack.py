@@ -25,13 +25,23 @@ _BINARY = {
 
 
 def pack(p: Packing, params: Mapping[str, Array], dtype: Storage = "f32") -> Array:
-    """The packed array, (*outer, panels, depth, gates, width), zero beyond the last column, as it lies in memory.
+    """The packed array of the packing's shape, zero beyond the last column and step, as it lies in memory.
 
     "f32" leaves the type of the params.
     """
     values = _panels(p, params)
     whose = " or ".join(repr(g.param) for g in p.gates)
-    return scales(values, whose) if p.part == "scales" else as_stored(values, dtype, whose)
+    return scales(values, whose) if p.part == "scales" else side_by_side(as_stored(values, dtype, whose), p.steps)
+
+
+def side_by_side(packed: Array, steps: int) -> Array:
+    """Panels (..., depth, gates, width) with `steps` steps of the reduction next to each other in a last axis."""
+    if steps == 1:
+        return packed
+    *before, depth, gates, width = packed.shape
+    rounded: Array = np.zeros((*before, -(-depth // steps) * steps, gates, width), packed.dtype)
+    rounded[..., :depth, :, :] = packed
+    return np.moveaxis(rounded.reshape(*before, -1, steps, gates, width), -3, -1)
 
 
 def _panels(p: Packing, params: Mapping[str, Array]) -> Array:

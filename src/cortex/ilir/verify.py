@@ -109,6 +109,8 @@ class _Checker:
                 raise InternalError(f"buffer {b.name!r} is aligned to {b.align} elements")
             if b.dtype in NARROW and b.scope is not Scope.PACKED:
                 raise InternalError(f"{b.scope.value} buffer {b.name!r} is of type {b.dtype}, which is for packed ones")
+            if b.dtype == "bf16" and b.shape[-1:] != (Int(2),):
+                raise InternalError(f"the last dimension of bf16 buffer {b.name!r} has not the two elements of a word")
             for e in b.shape:
                 self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")
             if b.scope in PER_THREAD and not all(isinstance(e, Int) for e in b.shape):

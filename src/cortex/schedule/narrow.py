@@ -9,6 +9,7 @@ from cortex.errors import ScheduleError
 from cortex.ilir.ir import Buffer, Func, Packing, Scope
 from cortex.ir.node import Node, rewrite
 from cortex.ir.scalar import Binary, Int, Load
+from cortex.ir.simplify import floordiv, mod
 from cortex.ir.step import Step, step
 from cortex.schedule.locate import Names, refuse
 
@@ -21,7 +22,8 @@ class Narrow(Step[Func]):
     """Store packed weights as `dtype`, "bf16", "f16" or "i8": `buffer`, or all that are still f32.
 
     before:  packed[4, 256, 1, 16] f32           ... h[j] += packed[j // 16, k, 0, j mod 16] * s[k]
-    after:   packed[4, 256, 1, 16] bf16          the same: a load gives the f32 equal to the element
+    after:   packed[4, 128, 1, 16, 2] bf16       ... h[j] += packed[j // 16, k // 2, 0, j mod 16, k mod 2] * s[k]
+    or:      packed[4, 256, 1, 16] f16           the same: a load gives the f32 equal to the element
     with i8: packed[4, 256, 1, 16] i8            ... h[j] += packed[...] * scale[j // 16, 0, 0, j mod 16] * s[k]
     legal:   for packed buffers of f32. Weights are rounded when they are loaded, so results change: by how much,
              a report says. Sums are f32 as before.
@@ -40,7 +42,13 @@ class Narrow(Step[Func]):
         if not names:
             refuse(self, f"{self.buffer!r} is not a packed weight of f32.", f, "")
         narrow = tuple(replace(b, dtype=self.dtype) if b.name in names else b for b in f.buffers)
-        return _with_scales(replace(f, buffers=narrow), names) if self.dtype == "i8" else replace(f, buffers=narrow)
+        match self.dtype:
+            case "bf16":
+                return _in_pairs(replace(f, buffers=narrow), names)
+            case "i8":
+                return _with_scales(replace(f, buffers=narrow), names)
+            case _:
+                return replace(f, buffers=narrow)
 
 
 def narrow_type(weights_dtype: str | None) -> Narrow | None:
@@ -58,6 +66,25 @@ def packed_weights(f: Func) -> list[Buffer]:
     """The packed buffers that could be narrow and are not."""
     weights = {p.buffer for p in f.packings if p.part == "weights"}
     return [b for b in f.buffers if b.scope is Scope.PACKED and b.dtype == "f32" and b.name in weights]
+
+
+def _in_pairs(f: Func, names: set[str]) -> Func:
+    """The steps 2k and 2k + 1 of the buffers `names` side by side."""
+    packings = tuple(replace(p, steps=2) if p.buffer in names else p for p in f.packings)
+    shapes = {p.buffer: tuple(Int(n) for n in p.shape) for p in packings if p.buffer in names}
+
+    def paired(n: Node) -> Node:
+        if not isinstance(n, Load) or n.buffer not in names:
+            return n
+        *before, k, gate, column = n.index
+        return replace(n, index=(*before, floordiv(k, 2), gate, column, mod(k, 2)))
+
+    return replace(
+        f,
+        buffers=tuple(replace(b, shape=shapes[b.name]) if b.name in names else b for b in f.buffers),
+        packings=packings,
+        body=tuple(rewrite(s, paired) for s in f.body),
+    )
 
 
 def _with_scales(f: Func, names: set[str]) -> Func:

@@ -12,6 +12,7 @@ No address is ever part of the code.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from cortex.codegen.llvm import integers
 from cortex.codegen.llvm.expressions import evaluate
@@ -26,7 +27,7 @@ from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 
 _STORAGE: dict[Storage, str] = {
-    "f32": "float", "i64": "i64", "bool": "i8", "bf16": "i16", "f16": "half", "i8": "i8",
+    "f32": "float", "i64": "i64", "bool": "i8", "bf16": "i32", "f16": "half", "i8": "i8",
 }  # fmt: skip
 
 
@@ -40,6 +41,8 @@ def module_text(f: Func, target: Target) -> str:
     for b in f.buffers:
         pointer = _name("register" if b.scope is Scope.REGISTER else "buffer", b.name)
         strides, length = _layout(w, b)
+        if b.dtype == "bf16":  # an array of words; the last index says which half
+            strides = _layout(w, replace(b, shape=b.shape[:-1]))[0]
         w.arrays[b.name] = Array(pointer, _STORAGE[b.dtype], value_type(b.dtype), strides, b.name not in written)
         if b.scope is Scope.REGISTER:
             if length.constant is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex.codegen.llvm import floats
-from cortex.codegen.llvm.types import type_text
+from cortex.codegen.llvm.types import Value, type_text
 from cortex.codegen.llvm.writer import Writer
 
 _HALF_TO_SINGLE = 2.0**112  # the difference of the exponents' biases
@@ -12,12 +12,9 @@ _SINGLE_EXPONENT = 0x7F800000
 
 
 def to_f32(w: Writer, storage: str, n: int, x: str) -> str:
-    """The f32 equal to `x`, of the LLVM type `storage`: i16 is the upper half of an f32, i8 an integer."""
+    """The f32 equal to `x`, of the LLVM type `storage`: i8 is an integer."""
     f32, i32 = type_text("f32", n), type_text("i32", n)
     match storage:
-        case "i16":
-            wide = w.pure(f"zext {type_text('i16', n)} {x} to {i32}")
-            return floats.from_bits(w, n, w.pure(f"shl {i32} {wide}, {floats.integers(16, n)}"))
         case "half" if w.target.has("f16c"):
             return w.pure(f"fpext {type_text('f16', n)} {x} to {f32}")
         case "half":
@@ -27,6 +24,21 @@ def to_f32(w: Writer, storage: str, n: int, x: str) -> str:
             return w.pure(f"sitofp {i32} {wide} to {f32}")
         case _:
             return x
+
+
+def half(w: Writer, n: int, word: str, which: Value) -> str:
+    """The f32 whose upper 16 bits are the upper (`which` 1) or the lower half (0) of a word of 32 bits.
+
+    One operation where it is known which, as it is in an unrolled sum.
+    """
+    i32 = type_text("i32", n)
+    if which.constant == 1:
+        return floats.from_bits(w, n, w.pure(f"and {i32} {word}, {floats.integers(-65536, n)}"))
+    if which.constant is None:
+        wide = type_text("i64", n)
+        bits = w.pure(f"shl {wide} {w.vector(which, n)}, {'4' if n == 1 else 'splat (i64 4)'}")
+        word = w.pure(f"lshr {i32} {word}, {w.pure(f'trunc {wide} {bits} to {i32}')}")
+    return floats.from_bits(w, n, w.pure(f"shl {i32} {word}, {floats.integers(16, n)}"))
 
 
 def _half_by_arithmetic(w: Writer, n: int, x: str) -> str:
