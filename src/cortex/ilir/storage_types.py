@@ -26,7 +26,7 @@ STEPS_AXIS = -3
 
 
 def as_stored(values: Array, dtype: Storage, whose: str) -> Array:
-    """A packed array as it lies in memory: bf16 as uint16, f16 as float16, i8 as int8. `whose` weights, for messages."""
+    """A packed array as it lies in memory: bf16 as uint16, f16 as float16, i8 as int8. `whose` is for messages."""
     match dtype:
         case "bf16":
             return _to_bf16(values)
@@ -35,7 +35,8 @@ def as_stored(values: Array, dtype: Storage, whose: str) -> Array:
         case "i8":
             one = scales(values, whose)
             quotients = np.divide(values, one, out=np.zeros(values.shape), where=one > 0)
-            return np.rint(quotients).clip(-LARGEST_I8, LARGEST_I8).astype(np.int8)
+            rounded: Array = np.rint(quotients).clip(-LARGEST_I8, LARGEST_I8).astype(np.int8)
+            return rounded
         case _:
             return values
 
@@ -55,7 +56,8 @@ def scales(values: Array, whose: str) -> Array:
             "number. Use 'bf16' or 'fp16'."
         )
     greatest = np.abs(values).max(axis=STEPS_AXIS, keepdims=True, initial=0.0)
-    return (greatest / LARGEST_I8).astype(np.float32)
+    each: Array = (greatest / LARGEST_I8).astype(np.float32)
+    return each
 
 
 def _to_bf16(values: Array) -> Array:

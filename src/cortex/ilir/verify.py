@@ -134,7 +134,9 @@ class _Checker:
         for gate in p.gates:
             source = self.known_buffer(gate.param)
             if source.scope is not Scope.PARAM or source.dtype != value_type(b.dtype):
-                raise InternalError(f"packing of {p.buffer!r} reads {gate.param!r}, which is no {value_type(b.dtype)} param")
+                raise InternalError(
+                    f"packing of {p.buffer!r} reads {gate.param!r}, which is no {value_type(b.dtype)} param"
+                )
             self.access(gate.param, gate.index, names, f"packing of {p.buffer!r}")
 
     def block(self, body: tuple[Stmt, ...], names: Mapping[str, DType]) -> None:

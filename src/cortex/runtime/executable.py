@@ -23,7 +23,7 @@ from cortex.ir.scalar import Int, Load, Var
 from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
-from cortex.runtime.deviation import worst_difference
+from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
@@ -108,7 +108,7 @@ class Executable:
 
     @property
     def weights(self) -> Mapping[str, Array]:
-        """The parameters in use, derived ones included."""
+        """The parameters in use, derived ones included, as they were given; narrow weights are rounded copies."""
         return self._require().params
 
     @property
@@ -126,7 +126,8 @@ class Executable:
     def report(self, structures: Any) -> Report:
         """What a request is made of and where its time goes; `print(fast.report(trees))`.
 
-        The request is run many times, by this program and by a build of it that reads the clock around each phase.
+        The request is run many times, by this program and by a build of it that reads the clock around each phase;
+        with narrow weights also, once, by a build with weights in f32, to say how far from it the results are.
         """
         from cortex.runtime.measure_machine import here
         from cortex.runtime.timeline import timeline
@@ -145,12 +146,14 @@ class Executable:
             machine,
             best_us(lambda: self(structures)),
             best_us(lambda: loaded.program.prepare(batch)),
+            self.deviation(structures),
         )
 
     def explain(self, structures: Any = None) -> str:
         """The predicted time of each phase and why, for a request or, without one, for typical ones.
 
-        Then the steps that the automatic scheduler considered, and what it made of each.
+        Then the steps that the automatic scheduler considered, and what it made of each. For a request and narrow
+        weights, also the deviation, which is measured: both programs are run.
         """
         from cortex.runtime.measure_machine import here
 
@@ -160,18 +163,19 @@ class Executable:
         forms = forms or typical(compiled.model, threads)
         phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
         chosen = [f"  {c.text()}" for c in compiled.considered]
-        return "\n".join([phases, *(["", "steps considered:", *chosen] if chosen else [])])
+        deviation = {} if structures is None else self.deviation(structures)
+        measured = ["", deviation_text(deviation)] if deviation else []
+        return "\n".join([phases, *measured, *(["", "steps considered:", *chosen] if chosen else [])])
 
     def deviation(self, structures: Any) -> dict[str, float]:
-        """How far each state is at worst, at any node, from the same program with weights in f32; empty without narrow
-        weights. The program with weights in f32 is compiled for this.
+        """How far each state is at worst, at any node, from the same program with weights in f32.
+
+        Without narrow weights, nothing. The program with weights in f32 is compiled for this.
         """
         batch = _batch(structures)
-        loaded = self._with_kinds(batch, lambda loaded: loaded)
-        if self._build_in_f32 is None or not any(b.dtype in NARROW for b in loaded.compiled.func.buffers):
-            return {}
         got = self(batch).nodes
-        loaded = self._require()
+        if self._build_in_f32 is None or not any(b.dtype in NARROW for b in self.compiled.func.buffers):
+            return {}
         m = self._trace.model()
         weights = self._trace.weights.arrays(p.name for p in m.params)
         exact = _Loaded(self._build_in_f32(m), weights, self._trace.accessors)
@@ -184,7 +188,10 @@ class Executable:
         return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch, self._threads))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
-        """States at every node in the user's order, computed by the reference interpreter in float64."""
+        """States at every node in the user's order, computed by the reference interpreter in float64.
+
+        From the weights as they were given, so that it shows what narrow weights, too, are to be compared with.
+        """
         form = self.linearize(structures)
         loaded = self._require()
         states = interp.run(loaded.compiled.model, loaded.params, form)

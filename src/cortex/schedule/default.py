@@ -140,9 +140,7 @@ def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
     return steps
 
 
-def _tile_steps(
-    f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: bool
-) -> list[Step[Func]]:
+def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: bool) -> list[Step[Func]]:
     first = cluster[0]
     column = first.columns[-1]
     read = [(nest, load) for nest in cluster for load in _vector_reads(nest)]
