@@ -34,7 +34,7 @@ def as_stored(values: Array, dtype: Storage, whose: str) -> Array:
             return _to_f16(values, whose)
         case "i8":
             one = scales(values, whose)
-            quotients = np.divide(values, one, out=np.zeros(values.shape), where=one > 0)
+            quotients = np.divide(_exact(values), one, out=np.zeros(values.shape), where=one > 0)
             rounded: Array = np.rint(quotients).clip(-LARGEST_I8, LARGEST_I8).astype(np.int8)
             return rounded
         case _:
@@ -55,9 +55,14 @@ def scales(values: Array, whose: str) -> Array:
             f"weights_dtype='int8': the weight {whose} has elements that are not finite, for which 8 bits have no "
             "number. Use 'bf16' or 'fp16'."
         )
-    greatest = np.abs(values).max(axis=STEPS_AXIS, keepdims=True, initial=0.0)
+    greatest = np.abs(_exact(values)).max(axis=STEPS_AXIS, keepdims=True, initial=0.0)
     each: Array = (greatest / LARGEST_I8).astype(np.float32)
     return each
+
+
+def _exact(values: Array) -> Array:
+    """The f32 nearest to each value, in double precision: quotients of them are then rounded once."""
+    return values.astype(np.float32).astype(np.float64)
 
 
 def _to_bf16(values: Array) -> Array:
