@@ -30,7 +30,7 @@ def pack(p: Packing, params: Mapping[str, Array], dtype: Storage = "f32") -> Arr
     "f32" leaves the type of the params.
     """
     values = _panels(p, params)
-    whose = " or ".join(repr(g.param) for g in p.gates)
+    whose = " or ".join(dict.fromkeys(repr(g.param) for g in p.gates))
     return scales(values, whose) if p.part == "scales" else side_by_side(as_stored(values, dtype, whose), p.steps)
 
 
