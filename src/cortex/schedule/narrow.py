@@ -19,14 +19,11 @@ _ASKED: dict[str, Literal["bf16", "f16", "i8"]] = {"bf16": "bf16", "fp16": "f16"
 
 @step
 class Narrow(Step[Func]):
-    """Store packed weights as `dtype`, "bf16", "f16" or "i8": `buffer`, or all that are still f32.
+    """Store packed weights as `dtype`, "bf16", "f16" or "i8" with scales: `buffer`, or all that are still f32.
 
-    before:  packed[4, 256, 1, 16] f32           ... h[j] += packed[j // 16, k, 0, j mod 16] * s[k]
-    after:   packed[4, 128, 1, 16, 2] bf16       ... h[j] += packed[j // 16, k // 2, 0, j mod 16, k mod 2] * s[k]
-    or:      packed[4, 256, 1, 16] f16           the same: a load gives the f32 equal to the element
-    with i8: packed[4, 256, 1, 16] i8            ... h[j] += packed[...] * scale[j // 16, 0, 0, j mod 16] * s[k]
-    legal:   for packed buffers of f32. Weights are rounded when they are loaded, so results change: by how much,
-             a report says. Sums are f32 as before.
+    before:  h[j] += packed[j // 16, k, 0, j mod 16] * s[k]
+    after:   h[j] += packed[j // 16, k // 2, 0, j mod 16, k mod 2] * s[k]      (bf16; a load gives the equal f32)
+    legal:   for packed buffers of f32. Weights are rounded, so results change: by how much, a report says.
     """
 
     dtype: Literal["bf16", "f16", "i8"]
