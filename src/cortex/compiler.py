@@ -40,6 +40,7 @@ from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
 from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
+from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
 from cortex.schedule.parallel_default import parallel_schedule
@@ -65,6 +66,7 @@ def compile(
     schedule: Schedule | None = None,
     threads: int = 1,
     table_bytes: int = TABLE_BYTES,
+    weights_dtype: str | None = None,
 ) -> Executable:
     """Compile a recursive model to native code.
 
@@ -83,6 +85,10 @@ def compile(
     those of the default schedule of its loops, fix a part of it; `schedule` fixes it all: exactly its steps are
     applied. Tables computed at load time, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.
+
+    `weights_dtype` "bf16", "fp16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to read, and
+    results that deviate, by as much as `fast.report(structures)` measures. Sums are in fp32 all the same, and so are
+    biases, embeddings and tables. int8 has a scale per output channel. `schedule` may say the same by `Narrow`.
     """
     if not (choices is None or isinstance(choices, Choices)):
         raise ScheduleError(f"choices={choices!r}: give Choices, or None for those that are predicted best.")
@@ -90,14 +96,21 @@ def compile(
         raise ScheduleError(
             f"schedule={schedule!r}: give a Schedule, as Schedule((Fuse(...), ...)) or Schedule.load(file)."
         )
+    narrow = narrow_type(weights_dtype)
     trace = Trace(model, Weights(weights), fields=fields, children=children)
     trace.explore()
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
     if structures:
         trace.see(structures)
     trace.check_fields()
-    plan = Plan(target or Target.host(), recursion, choices, schedule, Wishes(trace, structures, table_bytes))
-    return Executable(trace, lambda m, threads: build(m, replace(plan, threads=threads)), threads)
+    wishes = Wishes(trace, structures, table_bytes)
+    plan = Plan(target or Target.host(), recursion, choices, schedule, wishes, narrow=narrow)
+    return Executable(
+        trace,
+        lambda m, threads: build(m, replace(plan, threads=threads)),
+        threads,
+        lambda m: build(m, plan.in_f32(m)),
+    )
 
 
 @dataclass(frozen=True)
@@ -145,6 +158,7 @@ class Plan:
     schedule: Schedule | None = None
     wishes: Wishes = Wishes()
     threads: int = 1
+    narrow: Narrow | None = None  # how weights are stored, where not as f32
 
     def fixed(self, m: ra.Model) -> Schedule | None:
         """The whole schedule where it is given, or was found by tuning."""
@@ -162,11 +176,18 @@ class Plan:
     def ingredients(self, m: ra.Model) -> tuple[str, ...]:
         """All that decides the object code of `m`, but for the compiler itself; see cache/key.py."""
         fixed = self.fixed(m)
-        given = (__version__, m, self.target, fixed, self.recursion, self.choices, self.threads)
+        given = (__version__, m, self.target, fixed, self.recursion, self.choices, self.threads, self.narrow)
         told = (*map(repr, given), f"verify {Options.from_environment().verify}")
         if fixed is not None or (self.recursion is not None and self.choices is not None):
             return told
         return (*told, repr(self.machine()), self.wishes.fingerprint(m))
+
+    def in_f32(self, m: ra.Model) -> Plan:
+        """The same without narrow weights, on one thread: what to measure deviations from."""
+        fixed = self.fixed(m)
+        if fixed is not None:
+            fixed = Schedule(tuple(s for s in fixed if not isinstance(s, Narrow)))
+        return replace(self, schedule=fixed, threads=1, narrow=None)
 
     def machine(self) -> Machine:
         """The machine to be fast on: this one, with the registers of the target."""
@@ -191,9 +212,10 @@ class Plan:
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The steps to apply to the function `f` that `m` was lowered to."""
         registers = Registers(self.target.registers, self.target.lanes)
+        narrow = self.narrow is not None
         if self.choices is not None:
-            return default_schedule(f, registers, self.choices)
-        return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f))
+            return default_schedule(f, registers, self.choices, narrow=narrow)
+        return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f), narrow)
 
     def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
         """What threads share out of `f`, and what else was considered."""
@@ -273,6 +295,8 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     f = lower(m, plan.target.lanes)
     yield Stage("lowered", m, Schedule(recursion), f, considered)
     loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
+    if plan.narrow is not None and not any(isinstance(s, Narrow) for s in loops):
+        loops = _narrowed(f, loops, plan.narrow)
     if plan.threads > 1 and plan.schedule is None:
         mapping, shared = plan.on_threads(m, f)
         considered = (*considered, *shared)
@@ -289,3 +313,11 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     if check:
         ilir_verify.verify(f)
     yield Stage("passes", m, schedule, f, considered)
+
+
+def _narrowed(f: Func, loops: tuple[Step[Func], ...], narrow: Narrow) -> tuple[Step[Func], ...]:
+    """`loops` with the weights they pack narrow, before work is shared out among threads; no step if there are none."""
+    shared = (i for i, s in enumerate(loops) if isinstance(s, Parallel | ParallelTrees | Alone))
+    place = next(shared, len(loops))
+    step = (narrow,) if packed_weights(apply(f, loops[:place])) else ()
+    return (*loops[:place], *step, *loops[place:])

@@ -11,17 +11,11 @@ from pathlib import Path
 class Options:
     """What the environment decides.
 
-<<<<<<< HEAD
     `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `code` is
     where object code is kept, in that folder, and None, which is nowhere, if CORTEX_CACHE is set to nothing; `data` is
-    the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data); `verify` turns
-    on the checks of every intermediate program (CORTEX_VERIFY=1; on in tests).
-=======
-    `cache` is where measurements of this machine are kept (CORTEX_CACHE, else the user's cache folder); `data` is
     the folder with treebanks that benchmarks use when it exists (CORTEX_DATA, else ../shared/data), `peers` that with
     programs to compare with (CORTEX_PEERS, else ../shared/peers); `verify` turns on the checks of every intermediate
     program (CORTEX_VERIFY=1; on in tests).
->>>>>>> perf
     """
 
     cache: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,25 @@ def request(f: Func) -> tuple[dict[str, int], dict[str, Any], dict[str, Any]]:
     return {"num_nodes": 14, "num_groups": 3, "max_group": 9}, index, params
 
 
-def states(f: Func) -> dict[str, Any]:
-    """The states after a request, by the interpreter."""
-    result = run(f, *request(f))
+def states(f: Func, weights: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The states after a request, by the interpreter; with `weights` in place of some of the request's."""
+    sizes, index, params = request(f)
+    result = run(f, sizes, index, params | (weights or {}))
     return {b.name: result.buffers[b.name] for b in f.buffers if b.scope is Scope.STATE}
+
+
+def rounded(f: Func) -> dict[str, Any]:
+    """The weight W of a cell, rounded as `f` stores it: digit by digit, in exact arithmetic of Python's."""
+    dtype = next(b.dtype for b in f.buffers if b.scope is Scope.PACKED)
+    w = request(f)[2]["W"].astype(np.float32).astype(np.float64)
+    if dtype == "i8":
+        scale = (np.abs(w).max(axis=1, keepdims=True) / 127).astype(np.float32).astype(np.float64)
+        return {"W": np.array([[round(x / s) * s for x in row] for row, (s,) in zip(w, scale, strict=True)])}
+    digits = {"bf16": 8, "f16": 11}[dtype]
+    return {"W": np.vectorize(lambda x: _to_digits(float(x), digits))(w)}
+
+
+def _to_digits(x: float, digits: int) -> float:
+    """The number of so many binary digits that is nearest to `x`, ties to even."""
+    fraction, exponent = math.frexp(x)
+    return math.ldexp(round(math.ldexp(fraction, digits)), exponent - digits)

@@ -30,6 +30,7 @@ from step_cases import (
     inline,
     interleave,
     layout,
+    narrow,
     pack,
     peel,
     reorder,
@@ -44,7 +45,7 @@ from step_cases.cases import Cases
 
 TABLES = (
     *(fuse, distribute, split, peel, unroll, reorder, tile, vectorize, vector_reduce),
-    *(pack, dense, inline, stage, compute_at, layout, interleave),
+    *(pack, narrow, dense, inline, stage, compute_at, layout, interleave),
 )
 LEGAL: Cases = {name: case for table in TABLES for name, case in table.LEGAL.items()}
 REFUSED: Cases = {name: case for table in TABLES for name, case in table.REFUSED.items()}

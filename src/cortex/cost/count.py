@@ -22,14 +22,14 @@ import numpy.typing as npt
 from cortex.cost.sites import Block, Phase, Sites
 from cortex.errors import InternalError
 from cortex.ilir.count import Counts
-from cortex.ilir.ir import For, Func, If, Let, Scope, Switch
+from cortex.ilir.ir import For, Func, If, Let, Scope, Storage, Switch
 from cortex.ir.scalar import Binary, Cast, Expr, Index, Int, Select, Unary, Var
 from cortex.ir.simplify import free_vars
 from cortex.lower.linear_form import LinearForm
 from cortex.lower.places import GROUP
 
 Array = npt.NDArray[Any]
-BYTES = {"f32": 4, "i64": 8, "bool": 1}
+BYTES: dict[Storage, int] = {"f32": 4, "i64": 8, "bool": 1, "bf16": 2, "f16": 2, "i8": 1}
 INDEX_BYTES = 4
 
 

@@ -24,6 +24,9 @@ _SLOTS = {
     "min": 0.5, "max": 0.5, "abs": 0.5, "copysign": 0.5, "round": 0.5, "ldexp": 1.0, "neg": 0.0,
 }  # fmt: skip
 
+# Of a vector of narrow weights to f32, on the units of multiply-adds; bf16 takes a shift or a mask beside them.
+_WIDENING = {"bf16": 0.5, "f16": 1.0, "i8": 1.0}
+
 
 @dataclass(frozen=True)
 class Issue:
@@ -58,9 +61,10 @@ def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
         loads = sum(_share(a, chain) for a in mine if not a.writes and _by_lane(a, chain))
         broadcasts = sum(_share(a, chain) for a in mine if not a.writes and not _by_lane(a, chain))
         stores = sum(_share(a, chain) for a in mine if a.writes)
+        widening = sum(_share(a, chain) * _WIDENING.get(a.buffer.dtype, 0.0) for a in mine)
         links, live = _links(site, chain, sites)
         spilled = max(0.0, live + loads / links + 1 - registers) * links if links else 0.0
-        found.append(Issue(site, busy / _lanes(chain), loads, broadcasts, stores, links, spilled))
+        found.append(Issue(site, busy / _lanes(chain) + widening, loads, broadcasts, stores, links, spilled))
     return found
 
 

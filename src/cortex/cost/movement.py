@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from cortex.cost.count import BYTES, Runs
 from cortex.cost.sites import Site, Sites
-from cortex.ilir.ir import Accumulate, Buffer, For, Let, LoopKind, Scope, Store
+from cortex.ilir.ir import NARROW, Accumulate, Buffer, For, Let, LoopKind, Scope, Store
 from cortex.ir.node import Node, walk
 from cortex.ir.scalar import Expr, Index, Int, Load, dtype_of
 from cortex.ir.simplify import affine, free_vars, substitute
@@ -102,6 +102,8 @@ def _own(s: Any) -> list[Node]:
 def _access(site: Site, b: Buffer, index: tuple[Expr, ...], writes: bool, chain: tuple[Site, ...]) -> Access:
     names = free_vars(index)
     depends = tuple(c.loop is not None and c.loop.var in names for c in chain)
+    if b.dtype == "bf16":  # the last index says which half of a word; words are read
+        index = index[:-1]
     last = index[-1] if index else Int(0)
     strides: list[int | None] = []
     for c, is_used in zip(chain, depends, strict=True):
@@ -141,6 +143,8 @@ class Movement:
         self.phase = np.array([a.site.phase for a in self.accesses], int)
         self.in_groups = np.array([p.in_groups for p in sites.phases])
         self.size = np.array([BYTES[a.buffer.dtype] for a in self.accesses]).reshape(-1, 1)
+        # Narrow vectors are parts of a line, but what lies beside them is read too: panels are dense.
+        self.least = np.array([0 if a.buffer.dtype in NARROW else LINE for a in self.accesses]).reshape(-1, 1)
         # Tables and inputs are as far as the last call at least; everything else as far as the last group of its kind.
         least = [_size(a.buffer) if a.is_table else 0 if a.is_input else -1 for a in self.accesses]
         self.at_least = np.array(least, float).reshape(-1, 1)
@@ -184,14 +188,14 @@ class Movement:
         span, rows, chance = (np.ones((n, ratio.shape[1])) for _ in range(3))
         below = np.empty((n, depth + 1, ratio.shape[1]))
         likely = np.empty((n, depth, ratio.shape[1]))
-        below[:, depth] = LINE
+        below[:, depth] = np.maximum(self.least, self.size)
         for d in range(depth - 1, -1, -1):
             extent = ratio[self.chain[:, d]]
             likely[:, d] = chance
             chance = np.where(self.is_branch[:, d, None], chance * extent, chance)
             rows = np.where(self.by_row[:, d, None], rows * np.maximum(extent, 1.0), rows)
             span = span + self.stride[:, d, None] * np.maximum(extent - 1.0, 0.0)
-            below[:, d] = rows * np.maximum(LINE, span * self.size)
+            below[:, d] = rows * np.maximum(self.least, span * self.size)
         return below, likely
 
 

@@ -1,6 +1,7 @@
 """Run any ILIR program, and count what it does.
 
-The interpreter defines the meaning of a program up to rounding: it computes in double precision. Loops run in
+The interpreter defines the meaning of a program up to rounding: it computes in double precision. Weights are
+rounded as they are stored. Loops run in
 order whatever their kind. Memory nobody wrote holds NaN, so a read of it shows in the result; an access outside a
 buffer (rows include their padding) is an InternalError that names the element and the loop variables.
 
@@ -22,20 +23,21 @@ import numpy.typing as npt
 
 from cortex.errors import InternalError
 from cortex.ilir.count import Counts
-from cortex.ilir.ir import Accumulate, Buffer, Func, Scope, Store
+from cortex.ilir.ir import Accumulate, Buffer, Func, Packing, Scope, Storage, Store, value_type
 from cortex.ilir.pack import pack
 from cortex.ilir.show import show_expr
+from cortex.ilir.storage_types import widened
 from cortex.ilir.to_python import extents, to_python
 from cortex.ilir.verify import READ_ONLY
 from cortex.ir.node import walk
-from cortex.ir.scalar import Expr, Index, Int, Load
+from cortex.ir.scalar import DType, Expr, Index, Int, Load
 from cortex.ir.simplify import simplify, substitute
 
 Array = npt.NDArray[Any]
 
-_CODES = {"f32": "d", "i64": "q", "bool": "b"}
-_DTYPES = {"f32": np.float64, "i64": np.int64, "bool": np.int8}
-_UNWRITTEN = {"f32": math.nan, "i64": -(2**63), "bool": 0}
+_CODES: dict[DType, str] = {"f32": "d", "i64": "q", "bool": "b"}
+_DTYPES: dict[DType, npt.DTypeLike] = {"f32": np.float64, "i64": np.int64, "bool": np.int8}
+_UNWRITTEN: dict[DType, float] = {"f32": math.nan, "i64": -(2**63), "bool": 0}
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ def run(
     used |= {g.param for p in packings for g in p.gates}
     inputs = [b for b in f.buffers if b.scope in READ_ONLY and b.scope is not Scope.PACKED and b.name in used]
     given = {b.name: _given(b, shapes[b.name], buffers) for b in inputs}
-    given |= {p.buffer: pack(p, given) for p in packings}
+    dtypes = {b.name: b.dtype for b in f.buffers}
+    given |= {p.buffer: _packed(p, given, dtypes[p.buffer]) for p in packings}
     memory = {b.name: _allocate(b, sizes, given.get(b.name)) for b in f.buffers}
     function, counted = _translated(f, check_bounds)
     try:
@@ -123,18 +126,25 @@ def _given(b: Buffer, shape: tuple[int, ...], given: Mapping[str, Array]) -> Arr
     return value
 
 
+def _packed(p: Packing, params: Mapping[str, Array], dtype: Storage) -> Array:
+    """The values that a packed buffer holds: what its type has room for."""
+    return widened(pack(p, params, dtype), dtype)
+
+
 def _allocate(b: Buffer, sizes: Mapping[str, int], value: Array | None) -> array[Any]:
     """The flat memory of a buffer: `value`, and what marks an unwritten element where it says nothing."""
     padded = tuple(_extent(e, sizes) for e in extents(b))
-    memory: Array = np.full(padded, _UNWRITTEN[b.dtype], _DTYPES[b.dtype])
+    dtype = value_type(b.dtype)
+    memory: Array = np.full(padded, _UNWRITTEN[dtype], _DTYPES[dtype])
     if value is not None:
         memory[tuple(slice(n) for n in value.shape)] = value
-    return array(_CODES[b.dtype], memory.tobytes())
+    return array(_CODES[dtype], memory.tobytes())
 
 
 def _contents(b: Buffer, memory: array[Any], shape: tuple[int, ...], sizes: Mapping[str, int]) -> Array:
     padded = tuple(_extent(e, sizes) for e in extents(b))
-    whole = np.frombuffer(memory, _DTYPES[b.dtype]) if memory else np.zeros(0, _DTYPES[b.dtype])
+    dtype = _DTYPES[value_type(b.dtype)]
+    whole = np.frombuffer(memory, dtype) if memory else np.zeros(0, dtype)
     return whole.reshape(padded)[tuple(slice(n) for n in shape)].copy()
 
 

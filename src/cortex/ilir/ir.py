@@ -58,15 +58,32 @@ class Scope(_Named):
     REGISTER = "register"  # constant shape, constant indices after unrolling; lives inside one iteration
 
 
+Storage = Literal["i64", "f32", "bool", "bf16", "f16", "i8"]
+"""How an element lies in memory. The last three are for packed buffers: loads widen them, and give f32. The last
+dimension of a bf16 buffer has 2 elements, which share a word of 32 bits: so both are widened by one operation."""
+
+NARROW: frozenset[Storage] = frozenset({"bf16", "f16", "i8"})
+
+
+def value_type(storage: Storage) -> DType:
+    """The type of what a load gives."""
+    match storage:
+        case "bf16" | "f16" | "i8":
+            return "f32"
+        case _:
+            return storage
+
+
 @node
 class Buffer(Node):
     """A dense row-major array.
 
     Extents may use the function's sizes. In memory the last dimension is padded to a multiple of `align` elements.
+    A load from a buffer of a narrow type gives the f32 equal to the element.
     """
 
     name: str
-    dtype: DType
+    dtype: Storage
     shape: tuple[Expr, ...]
     scope: Scope
     align: int = 1
@@ -190,6 +207,13 @@ class Packing(Node):
     """How a packed buffer is made from params at load: panels of `width` columns, gates side by side.
 
     packed[outer..., j // width, k, gate, j % width] = gates[gate] at (outer..., j, k), and 0 for j >= columns.
+
+    With `steps` > 1, so many steps k lie side by side: packed[outer..., j // width, k // steps, gate, j % width,
+    k % steps], and 0 for k >= depth.
+
+    What is stored is rounded to the type of the buffer. In an i8 buffer it is a multiple of the column's scale, which
+    is in the packing of the same gates whose `part` is "scales": packed[outer..., j // width, 0, gate, j % width] is
+    the greatest of the column's weights, in size, over 127.
     """
 
     buffer: str
@@ -198,6 +222,15 @@ class Packing(Node):
     depth: int
     width: int
     gates: tuple[PackedGate, ...]
+    part: Literal["weights", "scales"] = "weights"
+    steps: int = 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the packed buffer."""
+        depth = 1 if self.part == "scales" else -(-self.depth // self.steps)
+        together = (self.steps,) if self.steps > 1 else ()
+        return (*self.outer, -(-self.columns // self.width), depth, len(self.gates), self.width, *together)
 
 
 @node

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cortex.errors import InternalError
-from cortex.ilir.ir import Packing
+from cortex.ilir.ir import Packing, Storage
 from cortex.ilir.show import show_expr
+from cortex.ilir.storage_types import as_stored, scales
 from cortex.ir.scalar import Binary, Expr, Int, Select, Var
 
 Array = npt.NDArray[Any]
@@ -23,8 +24,27 @@ _BINARY = {
 }  # fmt: skip
 
 
-def pack(p: Packing, params: Mapping[str, Array]) -> Array:
-    """The packed array: (*outer, panels, depth, gates, width), of the params' type, zero beyond the last column."""
+def pack(p: Packing, params: Mapping[str, Array], dtype: Storage = "f32") -> Array:
+    """The packed array of the packing's shape, zero beyond the last column and step, as it lies in memory.
+
+    "f32" leaves the type of the params.
+    """
+    values = _panels(p, params)
+    whose = " or ".join(dict.fromkeys(repr(g.param) for g in p.gates))
+    return scales(values, whose) if p.part == "scales" else side_by_side(as_stored(values, dtype, whose), p.steps)
+
+
+def side_by_side(packed: Array, steps: int) -> Array:
+    """Panels (..., depth, gates, width) with `steps` steps of the reduction next to each other in a last axis."""
+    if steps == 1:
+        return packed
+    *before, depth, gates, width = packed.shape
+    rounded: Array = np.zeros((*before, -(-depth // steps) * steps, gates, width), packed.dtype)
+    rounded[..., :depth, :, :] = packed
+    return np.moveaxis(rounded.reshape(*before, -1, steps, gates, width), -3, -1)
+
+
+def _panels(p: Packing, params: Mapping[str, Array]) -> Array:
     panels = -(-p.columns // p.width)
     dtype = np.result_type(*(params[g.param] for g in p.gates))
     out: Array = np.zeros((*p.outer, panels, p.depth, len(p.gates), p.width), dtype)

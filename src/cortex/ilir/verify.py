@@ -8,7 +8,7 @@
               accumulations only
     threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
               inside them only
-    packings  every packed buffer has one, of exactly its shape, made of params
+    packings  every packed buffer has one, of exactly its shape, made of params; only packed buffers are narrow
 
 A program that breaks one is a bug in Cortex: `InternalError`, with the program attached as a note.
 """
@@ -21,6 +21,7 @@ from typing import TypeAlias, assert_never
 
 from cortex.errors import InternalError
 from cortex.ilir.ir import (
+    NARROW,
     Accumulate,
     Barrier,
     Buffer,
@@ -36,6 +37,7 @@ from cortex.ilir.ir import (
     Stmt,
     Store,
     Switch,
+    value_type,
 )
 from cortex.ilir.show import show, show_expr, show_stmts
 from cortex.ir.node import walk
@@ -105,6 +107,10 @@ class _Checker:
         for b in self.f.buffers:
             if b.align < 1:
                 raise InternalError(f"buffer {b.name!r} is aligned to {b.align} elements")
+            if b.dtype in NARROW and b.scope is not Scope.PACKED:
+                raise InternalError(f"{b.scope.value} buffer {b.name!r} is of type {b.dtype}, which is for packed ones")
+            if b.dtype == "bf16" and b.shape[-1:] != (Int(2),):
+                raise InternalError(f"the last dimension of bf16 buffer {b.name!r} has not the two elements of a word")
             for e in b.shape:
                 self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")
             if b.scope in PER_THREAD and not all(isinstance(e, Int) for e in b.shape):
@@ -121,15 +127,16 @@ class _Checker:
         b = self.known_buffer(p.buffer)
         if b.scope is not Scope.PACKED:
             raise InternalError(f"packing fills {p.buffer!r}, which is a {b.scope.value} buffer")
-        shape = (*p.outer, -(-p.columns // p.width), p.depth, len(p.gates), p.width)
-        if b.shape != tuple(Int(n) for n in shape):
+        if b.shape != tuple(Int(n) for n in p.shape):
             given = ", ".join(map(show_expr, b.shape))
-            raise InternalError(f"packed buffer {p.buffer!r} has shape ({given}), its packing has {shape}")
+            raise InternalError(f"packed buffer {p.buffer!r} has shape ({given}), its packing has {p.shape}")
         names: dict[str, DType] = dict.fromkeys([*(f"o{i}" for i in range(len(p.outer))), "j", "k"], "i64")
         for gate in p.gates:
             source = self.known_buffer(gate.param)
-            if source.scope is not Scope.PARAM or source.dtype != b.dtype:
-                raise InternalError(f"packing of {p.buffer!r} reads {gate.param!r}, which is no {b.dtype} param")
+            if source.scope is not Scope.PARAM or source.dtype != value_type(b.dtype):
+                raise InternalError(
+                    f"packing of {p.buffer!r} reads {gate.param!r}, which is no {value_type(b.dtype)} param"
+                )
             self.access(gate.param, gate.index, names, f"packing of {p.buffer!r}")
 
     def block(self, body: tuple[Stmt, ...], names: Mapping[str, DType]) -> None:
@@ -180,8 +187,8 @@ class _Checker:
                     raise InternalError(f"{b.scope.value} buffer {buffer!r} is written, in `{_headline(s)}`")
                 if self.team and self.parallel is None and b.scope not in PER_THREAD:
                     raise InternalError(f"every thread writes {b.scope.value} buffer {buffer!r}, in `{_headline(s)}`")
-                self.expect(value, frozenset({b.dtype}), names, s)
-                if isinstance(s, Accumulate) and b.dtype not in _NUMBERS:
+                self.expect(value, frozenset({value_type(b.dtype)}), names, s)
+                if isinstance(s, Accumulate) and value_type(b.dtype) not in _NUMBERS:
                     raise InternalError(f"accumulation into {b.dtype} buffer {buffer!r}, in `{_headline(s)}`")
             case Mark(buffer, index):
                 b = self.access(buffer, index, names, s)
@@ -233,7 +240,7 @@ class _Checker:
                     raise InternalError(f"{name!r} is used as {dtype} but {known}, in `{_headline(place)}`")
                 return dtype
             case Load(buffer, index, dtype):
-                if self.access(buffer, index, names, place).dtype != dtype:
+                if value_type(self.access(buffer, index, names, place).dtype) != dtype:
                     raise InternalError(f"{buffer!r} is not a buffer of {dtype}, in `{_headline(place)}`")
                 return dtype
             case Index(fn, args):

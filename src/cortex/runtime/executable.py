@@ -16,7 +16,7 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import Buffer, Func, Scope
+from cortex.ilir.ir import NARROW, Buffer, Func, Scope
 from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ir.scalar import Int, Var
@@ -24,6 +24,7 @@ from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.bound import Bound
+from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.linearize import linearizer
@@ -78,9 +79,16 @@ class Executable:
     compiled once more when a call first asks for several.
     """
 
-    def __init__(self, trace: Trace, build: Callable[[ra.Model, int], Compiled], threads: int = 1) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        build: Callable[[ra.Model, int], Compiled],
+        threads: int = 1,
+        build_in_f32: Callable[[ra.Model], Compiled] | None = None,
+    ) -> None:
         self._trace = trace
         self._build = build
+        self._build_in_f32 = build_in_f32
         self._threads = checked_threads(threads)
         self._built_for = self._threads
         self._lock = Lock()
@@ -137,7 +145,7 @@ class Executable:
 
     @property
     def weights(self) -> Mapping[str, Array]:
-        """The parameters in use, derived ones included."""
+        """The parameters in use, derived ones included, as they were given; narrow weights are rounded copies."""
         return self._require().params
 
     @property
@@ -155,7 +163,8 @@ class Executable:
     def report(self, structures: Any) -> Report:
         """What a request is made of and where its time goes; `print(fast.report(trees))`.
 
-        The request is run many times, by this program and by a build of it that reads the clock around each phase.
+        The request is run many times, by this program and by a build of it that reads the clock around each phase;
+        with narrow weights also, once, by a build with weights in f32, to say how far from it the results are.
         """
         from cortex.runtime.measure_machine import here
         from cortex.runtime.timeline import timeline
@@ -174,12 +183,14 @@ class Executable:
             machine,
             best_us(lambda: self(structures)),
             best_us(lambda: loaded.program.prepare(batch)),
+            self.deviation(structures),
         )
 
     def explain(self, structures: Any = None) -> str:
         """The predicted time of each phase and why, for a request or, without one, for typical ones.
 
-        Then the steps that the automatic scheduler considered, and what it made of each.
+        Then the steps that the automatic scheduler considered, and what it made of each. For a request and narrow
+        weights, also the deviation, which is measured: both programs are run.
         """
         from cortex.runtime.measure_machine import here
 
@@ -189,7 +200,24 @@ class Executable:
         forms = forms or typical(compiled.model, threads)
         phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
         chosen = [f"  {c.text()}" for c in compiled.considered]
-        return "\n".join([phases, *(["", "steps considered:", *chosen] if chosen else [])])
+        deviation = {} if structures is None else self.deviation(structures)
+        measured = ["", deviation_text(deviation)] if deviation else []
+        return "\n".join([phases, *measured, *(["", "steps considered:", *chosen] if chosen else [])])
+
+    def deviation(self, structures: Any) -> dict[str, float]:
+        """How far each state is at worst, at any node, from the same program with weights in f32.
+
+        Without narrow weights, nothing. The program with weights in f32 is compiled for this.
+        """
+        batch = _batch(structures)
+        got = self(batch).nodes
+        if self._build_in_f32 is None or not any(b.dtype in NARROW for b in self.compiled.func.buffers):
+            return {}
+        m = self._trace.model()
+        weights = self._trace.weights.arrays(p.name for p in m.params)
+        exact = _Loaded(self._build_in_f32(m), weights, self._trace.accessors)
+        want = Output(exact.names, exact.run(batch, False, 1)).nodes
+        return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request, as it is for a call on the default number of threads."""
@@ -197,7 +225,10 @@ class Executable:
         return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch, self._threads))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
-        """States at every node in the user's order, computed by the reference interpreter in float64."""
+        """States at every node in the user's order, computed by the reference interpreter in float64.
+
+        From the weights as they were given, so that it shows what narrow weights, too, are to be compared with.
+        """
         form = self.linearize(structures)
         loaded = self._require()
         states = interp.run(loaded.compiled.model, loaded.params, form)
@@ -284,7 +315,8 @@ class _Loaded:
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
         self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
         code = load(compiled.code)
-        packed = {p.buffer: pack(p, self.params) for p in f.packings}
+        dtypes = {b.name: b.dtype for b in f.buffers}
+        packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}
         arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
         arrays += [_entry(m, b, self.params, packed, f.read) for b in f.buffers]
         self.shared_out = f.shared_out

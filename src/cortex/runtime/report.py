@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from cortex.cost.machine import Machine
 from cortex.cost.predict import Prediction, Predictor
 from cortex.ilir.ir import Func
 from cortex.lower.linear_form import LinearForm
+from cortex.runtime.deviation import deviation_text
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Report:
     linearize_us: float
     spans: tuple[Span, ...]
     schedule: Schedule
+    deviation: Mapping[str, float] = field(default_factory=dict)  # of each state, where weights are narrow
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -87,6 +89,7 @@ def make_report(
     machine: Machine,
     call_us: float,
     linearize_us: float,
+    deviation: Mapping[str, float],
 ) -> Report:
     """Put what is known of a request together."""
     threads = len(ran.spent)
@@ -137,6 +140,7 @@ def make_report(
         linearize_us,
         tuple(sorted(spans, key=lambda s: (s[0], s[3]))),
         schedule,
+        deviation,
     )
 
 
@@ -222,6 +226,8 @@ def _lines(r: Report) -> Iterator[str]:
         f"whole call {r.call_us:.1f} us, of it linearizing {r.linearize_us:.1f} us; "
         f"compiled function {r.measured_us:.1f} us, predicted {r.predicted_us:.1f} us"
     )
+    if r.deviation:
+        yield deviation_text(r.deviation)
     yield ""
     yield f"{'phase':<32} {'operations':>12} {'loaded':>9} {'stored':>9} {'measured':>10} {'predicted':>10}  bound by"
     for p in r.phases:

@@ -1,4 +1,4 @@
-"""Arrays as compiled code expects them: f32, rows padded, aligned to a cache line, with room to read past the end."""
+"""Arrays as compiled code expects them: rows padded, aligned to a cache line, with room to read past the end."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ import numpy.typing as npt
 
 ALIGNMENT = 64
 LARGE_PAGE = 2 << 20
+NARROW = frozenset(map(np.dtype, (np.uint16, np.float16, np.int8)))
 
 Array = npt.NDArray[Any]
 
 
 def padded(value: Array, align: int) -> Array:
-    """A copy of `value` in f32 whose last dimension is padded with zeros to a multiple of `align`."""
+    """A copy of `value` whose last dimension is padded with zeros to a multiple of `align`.
+
+    In f32, but for 16-bit floats and integers, which are packed weights and stay as they are.
+    """
+    dtype = value.dtype if value.dtype in NARROW else np.dtype(np.float32)
     shape = value.shape
     if shape:
         shape = (*shape[:-1], -(-shape[-1] // align) * align)
-    size = int(np.prod(shape, dtype=np.int64)) * 4
-    array: Array = _zeros(size).view(np.float32).reshape(shape)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    array: Array = _zeros(size).view(dtype).reshape(shape)
     array[tuple(slice(n) for n in value.shape)] = value
     return array
 

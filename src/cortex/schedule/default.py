@@ -65,13 +65,21 @@ TileFor = Callable[[SumsNest], TileChoice]
 
 
 def default_schedule(
-    f: Func, registers: Registers, choices: Choices = DEFAULT, tile_for: TileFor = lambda _: AS_REGISTERS_ALLOW
+    f: Func,
+    registers: Registers,
+    choices: Choices = DEFAULT,
+    tile_for: TileFor = lambda _: AS_REGISTERS_ALLOW,
+    narrow: bool = False,
 ) -> tuple[Step[Func], ...]:
-    """The steps that make a lowered function fast; `tile_for` gives the tiles that `choices` leaves open."""
+    """The steps that make a lowered function fast; `tile_for` gives the tiles that `choices` leaves open.
+
+    Tiles for `narrow` weights leave registers for weights as they are stored, next to the f32 they are widened to, and
+    take two steps of their sums at least, as two weights may lie side by side.
+    """
     steps: list[Step[Func]] = []
     for block in nest_lists(f):
         for cluster in clusters_of(f, block, registers.most_sums()) if choices.fuse else _apart(f, block):
-            steps += _cluster_steps(f, cluster, registers, lambda n: choices.tile_of(n.name) or tile_for(n))
+            steps += _cluster_steps(f, cluster, registers, lambda n: choices.tile_of(n.name) or tile_for(n), narrow)
     temporaries = group_temporaries(f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
 
@@ -102,7 +110,9 @@ def group_temporaries(f: Func) -> tuple[str, ...]:
     return tuple(b.name for b in f.buffers if b.scope is Scope.SCRATCH and b.name in inside - outside)
 
 
-def _cluster_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor) -> list[Step[Func]]:
+def _cluster_steps(
+    f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: bool
+) -> list[Step[Func]]:
     first = cluster[0]
     steps: list[Step[Func]] = []
     if len(cluster) > 1:
@@ -115,7 +125,7 @@ def _cluster_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: Ti
     column = first.columns[-1].var
     if not kinds:
         return [*steps, Vectorize(column, registers.lanes)]
-    return steps + _tile_steps(f, cluster, registers, tile_for)
+    return steps + _tile_steps(f, cluster, registers, tile_for, narrow)
 
 
 def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
@@ -130,7 +140,7 @@ def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
     return steps
 
 
-def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor) -> list[Step[Func]]:
+def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: bool) -> list[Step[Func]]:
     first = cluster[0]
     column = first.columns[-1]
     read = [(nest, load) for nest in cluster for load in _vector_reads(nest)]
@@ -140,9 +150,13 @@ def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileF
     nest = _sums_nest(cluster, len(weights), rows)
     choice, sums = tile_for(nest), nest.sums
     height, vectors = registers.tile(sums, nest.weights, nest.columns, choice)
+    if narrow:
+        height = max(1, min(height, (registers.count - 1 - 2 * nest.weights * vectors) // (sums * vectors)))
     if rows is None or height == 1:
         rows, height = None, 1
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
+    if narrow:
+        unroll = tuple(max(2, each) for each in unroll)
     top = first.rows if first.guard is None else first.columns[0]
     tile = Tile(top.var, column.var, rows, height, vectors, registers.lanes, unroll)
     return [Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope, Stmt, Store, value_type
 from cortex.ir.node import walk
 from cortex.ir.scalar import Expr, Int, Load, Var
 from cortex.ir.step import Step, step
@@ -41,7 +41,7 @@ class Stage(Step[Func]):
         if isinstance(part, str):
             refuse(self, f"{part}.", f, self.loop)
         names = Names(f)
-        local = Buffer(names.fresh(f"{self.buffer}_stage"), buffer.dtype, part.shape, Scope.REGISTER)
+        local = Buffer(names.fresh(f"{self.buffer}_stage"), value_type(buffer.dtype), part.shape, Scope.REGISTER)
         inside = redirect_to(loop.body, self.buffer, local.name, part)
         before: Block = () if _overwritten(loop.body, self.buffer, part) else _copy(names, part, local, buffer, True)
         after: Block = _copy(names, part, local, buffer, False) if any(t.writes for t in found) else ()
@@ -52,11 +52,11 @@ class Stage(Step[Func]):
 def _copy(names: Names, part: Part, local: Buffer, buffer: Buffer, inward: bool) -> Block:
     """Loops that copy a part to its local buffer, or back."""
     place: tuple[Expr, ...] = tuple(Var(names.fresh(f"{buffer.name}_c{axis}")) for axis in range(len(part.shape)))
-    outer = part.outer(place)
+    outer, dtype = part.outer(place), value_type(buffer.dtype)
     body: Block = (
-        (Store(local.name, place, Load(buffer.name, outer, buffer.dtype)),)
+        (Store(local.name, place, Load(buffer.name, outer, dtype)),)
         if inward
-        else (Store(buffer.name, outer, Load(local.name, place, buffer.dtype)),)
+        else (Store(buffer.name, outer, Load(local.name, place, dtype)),)
     )
     for v, extent in zip(reversed(place), reversed(part.shape), strict=True):
         assert isinstance(v, Var)

@@ -46,7 +46,10 @@ def evaluate(w: Writer, e: Expr) -> Value:
             return Value(float_text(value), "f32")
         case Load(buffer, index):
             array = w.arrays[buffer]
-            return memory.load(w, array, memory.position(w, array, [evaluate(w, i) for i in index]))
+            place = [evaluate(w, i) for i in index]
+            if array.storage == "i32":
+                return memory.load_half(w, array, memory.position(w, array, place[:-1]), place[-1])
+            return memory.load(w, array, memory.position(w, array, place))
         case Index(fn, args):
             array = w.arrays[fn]
             return memory.load(w, array, memory.position(w, array, [evaluate(w, i) for i in args]))

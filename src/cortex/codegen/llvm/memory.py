@@ -6,13 +6,13 @@ load or store, anything else a gather or scatter.
 
 from __future__ import annotations
 
-from cortex.codegen.llvm import integers
+from cortex.codegen.llvm import integers, widen
 from cortex.codegen.llvm.types import Value, constant_vector, integer, suffix, type_text
 from cortex.codegen.llvm.writer import Array, Writer
 from cortex.errors import InternalError
 
-_SIZE = {"float": 4, "i64": 8, "i32": 4, "i8": 1}
-_STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "i8": "i8"}
+_SIZE = {"float": 4, "i64": 8, "i32": 4, "half": 2, "i8": 1}
+_STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "half": "f16", "i8": "i8"}
 
 
 def position(w: Writer, array: Array, index: list[Value]) -> Value:
@@ -25,6 +25,17 @@ def position(w: Writer, array: Array, index: list[Value]) -> Value:
 
 def load(w: Writer, array: Array, at: Value) -> Value:
     """The element of `array` at position `at`, in every lane."""
+    return _loaded(w, array, *_read(w, array, at))
+
+
+def load_half(w: Writer, array: Array, at: Value, half: Value) -> Value:
+    """The bf16 that is the upper (`half` 1) or the lower (0) half of the word of `array` at position `at`."""
+    text, n = _read(w, array, at)
+    return Value(widen.half(w, n, text, half), "f32", n)
+
+
+def _read(w: Writer, array: Array, at: Value) -> tuple[str, int]:
+    """What lies at a position of an array, and for how many lanes."""
     n = 1 if at.uniform else w.lanes
     storage = _STORAGE_NAME[array.storage]
     ty = type_text(storage, n)
@@ -35,8 +46,7 @@ def load(w: Writer, array: Array, at: Value) -> Value:
         pointers = f"<{n} x ptr> {_pointers(w, array, at, n)}"
         name = f"llvm.masked.gather.{suffix(storage, n)}.v{n}p0"
         right = w.call(name, ty, pointers, mask, f"{ty} poison")
-    text = w.pure(right) if array.constant else w.instruction(right)
-    return _loaded(w, array, text, n)
+    return (w.pure(right) if array.constant else w.instruction(right)), n
 
 
 def store(w: Writer, array: Array, at: Value, value: Value) -> None:
@@ -56,9 +66,11 @@ def store(w: Writer, array: Array, at: Value, value: Value) -> None:
 
 
 def _loaded(w: Writer, array: Array, text: str, n: int) -> Value:
-    """A loaded element as a value: narrow integers in memory are widened."""
+    """A loaded element as a value: narrow numbers in memory are widened."""
     ty = type_text(_STORAGE_NAME[array.storage], n)
-    if array.storage == "i32":
+    if array.dtype == "f32":
+        text = widen.to_f32(w, array.storage, n, text)
+    elif array.storage == "i32":
         text = w.pure(f"sext {ty} {text} to {type_text('i64', n)}")
     elif array.storage == "i8":
         text = w.pure(f"trunc {ty} {text} to {type_text('bool', n)}")

@@ -12,6 +12,7 @@ No address is ever part of the code.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from cortex.codegen.llvm import integers
 from cortex.codegen.llvm.expressions import evaluate
@@ -21,11 +22,13 @@ from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Array, Writer
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
-from cortex.ilir.ir import Accumulate, Buffer, Func, Mark, Scope, Store
+from cortex.ilir.ir import Accumulate, Buffer, Func, Mark, Scope, Storage, Store, value_type
 from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 
-_STORAGE = {"f32": "float", "i64": "i64", "bool": "i8"}
+_STORAGE: dict[Storage, str] = {
+    "f32": "float", "i64": "i64", "bool": "i8", "bf16": "i32", "f16": "half", "i8": "i8",
+}  # fmt: skip
 
 
 def module_text(f: Func, target: Target) -> str:
@@ -38,7 +41,9 @@ def module_text(f: Func, target: Target) -> str:
     for b in f.buffers:
         pointer = _name("register" if b.scope is Scope.REGISTER else "buffer", b.name)
         strides, length = _layout(w, b)
-        w.arrays[b.name] = Array(pointer, _STORAGE[b.dtype], b.dtype, strides, b.name not in written)
+        if b.dtype == "bf16":  # an array of words; the last index says which half
+            strides = _layout(w, replace(b, shape=b.shape[:-1]))[0]
+        w.arrays[b.name] = Array(pointer, _STORAGE[b.dtype], value_type(b.dtype), strides, b.name not in written)
         if b.scope is Scope.REGISTER:
             if length.constant is None:
                 raise InternalError(f"register buffer '{b.name}' needs a constant shape")

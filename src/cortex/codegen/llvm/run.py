@@ -18,7 +18,7 @@ from cortex.codegen.llvm.load import LoadedCode, load
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
-from cortex.ilir.ir import Buffer, Func, Scope
+from cortex.ilir.ir import Buffer, Func, Scope, Storage
 from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ilir.to_python import extents
@@ -27,7 +27,9 @@ from cortex.ir.simplify import simplify, substitute
 
 Array = npt.NDArray[Any]
 
-_DTYPES: dict[str, npt.DTypeLike] = {"f32": np.float32, "i64": np.int64, "bool": np.bool_}
+_DTYPES: dict[Storage, npt.DTypeLike] = {
+    "f32": np.float32, "i64": np.int64, "bool": np.bool_, "bf16": np.uint16, "f16": np.float16, "i8": np.int8,
+}  # fmt: skip
 _ALIGNMENT = 64
 
 
@@ -72,7 +74,8 @@ def prepare(
     `index` gives the arrays of the index functions, `buffers` the contents of any buffers; packed buffers are made
     from the params. What is not given is NaN.
     """
-    given = dict(buffers) | {p.buffer: pack(p, buffers) for p in f.packings}
+    dtypes = {b.name: b.dtype for b in f.buffers}
+    given = dict(buffers) | {p.buffer: pack(p, buffers, dtypes[p.buffer]) for p in f.packings}
     functions = [np.ascontiguousarray(index[i.name], dtype=np.int32) for i in f.index_functions]
     in_memory = [b for b in f.buffers if b.scope is not Scope.REGISTER]
     stored = [_storage(b, sizes, given.get(b.name), threads) for b in in_memory]
