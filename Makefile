@@ -6,7 +6,7 @@ READY  := .venv/.ready
 FAST   := $(wildcard tests/[1-6]?_*)
 NATIVE := $(shell find native -type f 2>/dev/null)
 
-.PHONY: demo test check golden performance fuzz clean
+.PHONY: demo test check golden bench performance fuzz clean
 
 demo: $(READY)
 	$(BIN)/cortex demo
@@ -25,6 +25,10 @@ check: $(READY)
 golden: $(READY)
 	$(BIN)/python -m pytest -q --update-golden --ignore=tests/fuzz
 	git --no-pager diff --stat -- tests
+
+# The recursive models against PyTorch and the limit of the machine, as a table.
+bench: $(READY)
+	$(BIN)/cortex bench --suite recursive
 
 # Measure everything that docs/performance.md and the README state, and write them: about ten minutes.
 performance: $(READY)

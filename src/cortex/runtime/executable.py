@@ -216,7 +216,7 @@ class Executable:
         m = self._trace.model()
         weights = self._trace.weights.arrays(p.name for p in m.params)
         exact = _Loaded(self._build_in_f32(m), weights, self._trace.accessors)
-        want = Output(exact.names, exact.run(batch, False, 1)).nodes
+        want = Output(exact.names, exact.program.run(batch, False, 1)).nodes
         return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
     def linearize(self, structures: Any) -> LinearForm:
