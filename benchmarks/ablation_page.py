@@ -21,7 +21,7 @@ RUNGS = {
     "fusion": "+ nests that share their loops run together",
     "specialization": "+ leaves in code of their own, before the recursion, with all input products; hoisting",
     "packing": "+ weights packed in panels, register tiles, persistence",
-    "tabulation": "+ leaves looked up in tables",
+    "tabulation": "+ what depends on a word alone looked up in tables",
     "automatic": "what `cortex.compile` does by default, against none",
     "without batching": "packing, but inner nodes one at a time",
     "without fusion": "packing, but one loop nest per operator",
