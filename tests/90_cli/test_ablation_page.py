@@ -45,7 +45,8 @@ def test_writes_the_page(tmp_path: Path) -> None:
     text = page.read_text()
     assert "**Batching alone** (2.00; 2.00 at batch 10)" in text
     assert "| batching | + nodes of one height together | 2.00 | 2.00 | 2.00 | 2.00 | - | 2.00 to 2.00 | 2 |" in text
-    assert "| tabulation | + what depends on a word alone looked up in tables | 4.00 |" in text  # against what packing left as it was
+    # Tabulation is against what packing left as it was.
+    assert "| tabulation | + what depends on a word alone looked up in tables | 4.00 |" in text
     assert "| packing |  |  |" in text
     assert "* packing: nothing to do" in text
     assert "| gru | 256 | 1 | 3 |  | 5 | 5 | 5 | 0 | 7 |" in text
