@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,7 @@ def broadcast(target: Target) -> Func:
     return _with_accumulators("broadcast", READ_UNROLL, target, x, For("r", Int(0), Var("rounds"), (rows,)))
 
 
+@lru_cache(maxsize=8)
 def kernel(f: Func, target: Target) -> Kernel:
     """`f` compiled: call it with x, the accumulators' memory, rounds and rows."""
     code = load(build(f, target))
