@@ -95,7 +95,7 @@ def test_examples_that_repeat_themselves_are_computed_once(program: Any) -> None
         )
         times[name] = considered(found, "Dedup").ratio or 1.0
         assert (Dedup() in steps) == considered(found, "Dedup").taken
-    assert times["same"] < 0.5 < times["other"]
+    assert times["same"] < 0.8 < 1.0 < times["other"]
 
 
 def test_compile_chooses_and_says_why() -> None:

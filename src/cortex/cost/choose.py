@@ -44,8 +44,8 @@ TABLE_BYTES = 64 << 20
 FILLING_US = 1e6
 """Tables take at most so much memory together, and so long to be filled when weights are loaded."""
 
-HASH_US = 0.03
-"""Looking for an equal subtree, per node."""
+WALK_US, HASH_US, AGENDA_US = 0.08, 0.03, 0.015
+"""Linearizing, per node: walking the objects; looking for an equal subtree; keeping an agenda."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,10 @@ class _Search:
         estimator = Estimator(lower(m, self.machine.lanes), self.machine)
         forms = self.requests(m)
         estimates = tuple(estimator(form, self.threads) for form in forms)
-        hashing = [HASH_US * len(form.arrays["order"]) if m.dedup else 0.0 for form in forms]
-        return _Times(estimator, m, estimates, tuple(e.us + h for e, h in zip(estimates, hashing, strict=True)))
+        walking = WALK_US + HASH_US * m.dedup + AGENDA_US * (m.batching == "agenda")
+        nodes = [len(form.arrays.get("order", ())) or form.sizes["num_nodes"] for form in forms]
+        outside = [self.machine.call / 1e3 + walking * n for n in nodes]
+        return _Times(estimator, m, estimates, tuple(e.us + o for e, o in zip(estimates, outside, strict=True)))
 
     def consider(self, step: Step[ra.Model], gain: str, loss: str) -> None:
         """Take `step` if it pays."""
