@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 Row = dict[str, Any]
@@ -53,19 +53,13 @@ class Table:
     def mean(self, rung: str, wanted: Callable[[Row], bool] = lambda row: True) -> str:
         """The geometric mean of the factors, or a dash."""
         found = self.factors(rung, wanted)
-        return f"{geometric(found):.2f}" if found else "-"
+        return f"{geometric_mean(found):.2f}" if found else "-"
 
 
 def _timed(rungs: dict[str, Row], name: str) -> Row:
     """The row of a rung or, where it is the same program as the one it adds to, of that one."""
     row = rungs[name]
     return row if row["us"] is not None else _timed(rungs, row["against"])
-
-
-def geometric(values: Iterable[float]) -> float:
-    """The geometric mean."""
-    logs = [log(value) for value in values]
-    return exp(sum(logs) / len(logs))
 
 
 def markdown(header: Sequence[str], lines: Iterable[Sequence[str]], text: int = 1) -> str:

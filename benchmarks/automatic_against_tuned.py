@@ -20,31 +20,25 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from random import Random
-from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 
 import cortex
 from cortex import zoo
+from cortex.cli.tune import MEASURED, in_turns, predictions
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, Wishes, stages
-from cortex.cost.candidates import neighbours
-from cortex.cost.predict import Predictor
-from cortex.errors import ScheduleError
+from cortex.compiler import Plan, Wishes
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
-from cortex.ra.simplify import simplify
-from cortex.schedule.schedule import Schedule
+
+sys.path.insert(0, str(Path(__file__).parent))
+from ranking_of_schedules import spearman
 
 VOCABULARY = 20_000
 SIZES = (64, 96, 128, 200, 256, 300)
-TUNED = 5
 
 
 def from_zoo(names: list[str], batches: list[int]) -> Iterator[tuple[str, Any, Any, list[Any]]]:
@@ -69,48 +63,18 @@ def at_random(count: int) -> Iterator[tuple[str, Any, Any, list[Any]]]:
         yield f"random {seed}", random_cases.compilable(m), weights, trees
 
 
-def ranks(values: list[float]) -> Any:
-    """Ranks, ties sharing their mean."""
-    array = np.asarray(values)
-    return np.array([(np.sum(array < v) + np.sum(array <= v) - 1) / 2 for v in array])
-
-
-def spearman(x: list[float], y: list[float]) -> float | None:
-    return float(np.corrcoef(ranks(x), ranks(y))[0, 1]) if len(set(x)) > 1 and len(set(y)) > 1 else None
-
-
 def measure(model: Any, weights: Any, trees: list[Any], seconds: float, everything: bool) -> dict[str, Any]:
     trace = Trace(model, Weights(weights))
     trace.explore()
     trace.see(trees)
     plan = Plan(Target.host(), None, None, wishes=Wishes(trace, trees))
     automatic = cortex.compile(model, weights, examples=trees)
-    automatic(trees)
-    predicted: dict[Schedule, float] = {}
-    traced = trace.model()
-    pairs = [(None, None), *neighbours(*plan.on_recursion(simplify(traced)))]
-    for recursion, choices in pairs:
-        with suppress(ScheduleError):
-            own = Plan(Target.host(), schedule=automatic.schedule, wishes=plan.wishes)
-            *_, last = stages(traced, own if recursion is None else replace(plan, recursion=recursion, choices=choices))
-            predict = Predictor(last.func, plan.machine())
-            us = geometric_mean(predict(form).us for form in plan.wishes.requests(last.model))
-            predicted.setdefault(last.schedule, us)
-    order = sorted(predicted, key=lambda s: predicted[s])
-    chosen = [automatic.schedule, *(s for s in order if s != automatic.schedule)]
-    chosen = chosen if everything else chosen[:TUNED]
+    predicted = predictions(trace.model(), plan)
+    assert next(iter(predicted)) == automatic.schedule
+    others = sorted((s for s in predicted if s != automatic.schedule), key=lambda s: predicted[s])
+    chosen = [automatic.schedule, *(others if everything else others[: MEASURED - 1])]
     systems = [automatic, *(cortex.compile(model, weights, examples=trees, schedule=s) for s in chosen[1:])]
-    batches = plan.wishes.batches
-    least = [[float("inf")] * len(batches) for _ in systems]
-    end, rounds = time.perf_counter() + seconds * len(systems), 0
-    while rounds < 5 or time.perf_counter() < end:
-        for (i, fast), (b, batch) in product(enumerate(systems), enumerate(batches)):
-            fast(batch)
-            start = time.thread_time_ns()
-            fast(batch)
-            least[i][b] = min(least[i][b], (time.thread_time_ns() - start) / 1e3)
-        rounds += 1
-    best = [geometric_mean(times) for times in least]
+    best, _ = in_turns(systems, plan.wishes.batches, seconds * len(systems), clock=time.thread_time_ns)
     winner = min(range(len(best)), key=lambda i: best[i])
     return {
         "schedules": len(systems),

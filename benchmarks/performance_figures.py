@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log
 from typing import Any
 
 OURS = "cortex"
@@ -69,12 +68,6 @@ def thread_counts(cells: Iterable[Cell]) -> list[int]:
 def on(cells: Iterable[Cell], threads: int) -> list[Cell]:
     """The cells on so many threads."""
     return [cell for cell in cells if cell.threads == threads]
-
-
-def mean(values: Iterable[float]) -> float:
-    """The geometric mean."""
-    logs = [log(v) for v in values]
-    return exp(sum(logs) / len(logs))
 
 
 def worst(cells: Sequence[Cell], by: Callable[[Cell], float], count: int = 3) -> list[Cell]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import geometric_mean
 from textwrap import wrap
 from typing import Any
 
-from performance_figures import OURS, Cell, mean, on, suite, thread_counts, worst
+from performance_figures import OURS, Cell, on, suite, thread_counts, worst
 
 Lines = Iterator[str]
 WIDTH = 120
@@ -73,12 +74,12 @@ def _summary(data: dict[str, Any], cells: list[Cell]) -> Lines:
         far, near = worst(mine, lambda c: c.over_limit)[0], min(mine, key=lambda c: c.over_best)
         chance = [r["over_limit"] for r in data["random"] if r["threads"] == t]
         values = [
-            f"{mean(c.over_limit for c in mine):.2f}",
+            f"{geometric_mean(c.over_limit for c in mine):.2f}",
             f"{far.over_limit:.2f} ({far.name})",
-            f"{mean(c.gain('torch-eager') for c in mine):.1f}x",
-            f"{mean(c.over_best for c in mine):.2f}x",
+            f"{geometric_mean(c.gain('torch-eager') for c in mine):.1f}x",
+            f"{geometric_mean(c.over_best for c in mine):.2f}x",
             f"{near.over_best:.2f}x ({near.name}: {near.best_peer})",
-            f"{mean(chance):.2f}" if chance else "",
+            f"{geometric_mean(chance):.2f}" if chance else "",
         ]
         for row, value in zip(rows, values, strict=True):
             row.append(value)
@@ -212,9 +213,10 @@ def _memory(cells: list[Cell]) -> Lines:
     yield ""
     most = worst(cells, lambda c: c.peak_bytes / c.needed_bytes)
     named = ", ".join(f"{c.name} on {_threads(c.threads)} {c.peak_bytes / c.needed_bytes:.2f}" for c in most)
+    over = geometric_mean(c.peak_bytes / c.needed_bytes for c in cells)
     yield from _wrapped(
         "The peak of a call (its linear form, states, scratch and answer, with packed weights) over states and packed "
-        f"weights alone: geometric mean {mean(c.peak_bytes / c.needed_bytes for c in cells):.2f}; most: {named}."
+        f"weights alone: geometric mean {over:.2f}; most: {named}."
     )
     yield ""
     table = [

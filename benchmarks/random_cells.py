@@ -16,8 +16,8 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import cortex
@@ -104,7 +104,7 @@ def measure(cell: RandomCell, threads: int, seconds: float) -> dict[str, Any]:
 
 def over_limit(rows: list[dict[str, Any]]) -> float:
     """The geometric mean."""
-    return exp(sum(log(row["over_limit"]) for row in rows) / len(rows))
+    return geometric_mean(row["over_limit"] for row in rows)
 
 
 def main() -> None:

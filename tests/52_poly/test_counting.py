@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from poly_work import work
 
 from cortex import zoo
 from cortex.errors import InternalError
@@ -21,7 +22,6 @@ from cortex.ir.scalar import Int, Var
 from cortex.poly.counting import count, independent
 from cortex.poly.domains import Vocabulary, runs
 from cortex.poly.points import points
-from cortex.poly.work import work
 
 sys.path.insert(0, str(Path(__file__).parent))
 from poly_programs import loop, matmul, program, stencil, subject, triangle

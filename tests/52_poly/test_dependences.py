@@ -9,6 +9,7 @@ from pathlib import Path
 
 import islpy as isl
 import pytest
+from poly_evaluate import evaluate
 
 from cortex.ilir.ir import For, Func, IndexFunction, Store
 from cortex.ir.node import walk
@@ -17,7 +18,6 @@ from cortex.poly import dependences
 from cortex.poly.accesses import Access, accesses
 from cortex.poly.conflict import Conflict
 from cortex.poly.dependences import Dependences
-from cortex.poly.evaluate import evaluate
 from cortex.poly.legal import why_not_any_order, why_not_reorder
 from cortex.poly.order import ANY, Order, both, different, earlier, later
 

@@ -7,13 +7,13 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from poly_evaluate import evaluate
 
 from cortex import zoo
 from cortex.ilir.ir import Promise
 from cortex.ir.node import walk
 from cortex.ir.scalar import Index, Var
 from cortex.lower.linear_form import LinearForm
-from cortex.poly.evaluate import evaluate
 
 sys.path.insert(0, str(Path(__file__).parent))
 from poly_programs import subject

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -16,9 +17,13 @@ from cortex.cli import output
 from cortex.cli.explain import subject_of
 
 if TYPE_CHECKING:
+    from cortex.compiler import Plan
+    from cortex.ra.ir import Model
+    from cortex.runtime.executable import Executable
     from cortex.schedule.schedule import Schedule
 
 MEASURED = 5  # schedules, the automatic one among them
+LEAST_ROUNDS = 3
 
 
 @click.command()
@@ -54,30 +59,19 @@ def command(
 def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: float) -> dict[str, Any]:
     import cortex
     from cortex.codegen.target import Target
-    from cortex.compiler import Plan, Wishes, stages
-    from cortex.cost.candidates import neighbours
-    from cortex.cost.predict import Predictor
+    from cortex.compiler import Plan, Wishes
     from cortex.cost.tuned import remember
-    from cortex.errors import ScheduleError
     from cortex.frontend.trace import Trace
     from cortex.frontend.weights import Weights
     from cortex.options import Options
-    from cortex.ra.simplify import simplify
 
     trace = Trace(function, Weights(weights))
     trace.explore()
     trace.see(structures)
     traced = trace.model()
     plan = Plan(Target.host(), None, None, wishes=Wishes(trace, structures))
-    pairs = list(neighbours(*plan.on_recursion(simplify(traced))))
-    predicted: dict[Schedule, float] = {}
-    task = bar.add_task("predicting", total=len(pairs))
-    for recursion, choices in pairs:
-        with suppress(ScheduleError):
-            *_, last = stages(traced, replace(plan, recursion=recursion, choices=choices))
-            predict, forms = Predictor(last.func, plan.machine()), plan.wishes.requests(last.model)
-            predicted[last.schedule] = geometric_mean(predict(form).us for form in forms)
-        bar.advance(task)
+    task = bar.add_task("predicting", total=None)
+    predicted = predictions(traced, plan, lambda done, total: bar.update(task, completed=done, total=total))
     automatic, *others = predicted
     chosen = [automatic, *sorted(others, key=lambda schedule: predicted[schedule])[: MEASURED - 1]]
     bar.update(task, description="compiling", total=len(chosen), completed=0)
@@ -85,19 +79,9 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
     for schedule in chosen:
         systems.append(cortex.compile(function, weights, examples=structures, schedule=schedule))
         bar.advance(task)
-    batches = plan.wishes.batches or [structures]
-    rounds, least = 0, [[float("inf")] * len(batches) for _ in chosen]
-    begin = time.perf_counter()
     bar.update(task, description="measuring", total=max(budget, 1e-9), completed=0)
-    while rounds < 3 or time.perf_counter() - begin < budget:
-        for (i, fast), (b, batch) in product(enumerate(systems), enumerate(batches)):
-            fast(batch)  # its weights are in the caches when the clock starts
-            start = time.perf_counter_ns()
-            fast(batch)
-            least[i][b] = min(least[i][b], (time.perf_counter_ns() - start) / 1e3)
-        rounds += 1
-        bar.update(task, completed=min(budget, time.perf_counter() - begin))
-    best = [geometric_mean(times) for times in least]
+    batches = plan.wishes.batches or [structures]
+    best, rounds = in_turns(systems, batches, budget, lambda spent: bar.update(task, completed=min(budget, spent)))
     order = sorted(range(len(chosen)), key=lambda i: best[i])
     measured = [
         {
@@ -111,6 +95,52 @@ def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: 
     folder, target = Options.from_environment().cache, plan.target
     file = remember(folder, traced, target.cpu, chosen[order[0]], {"rounds": rounds, "measured": measured})
     return {"file": str(file), "rounds": rounds, "measured": measured}
+
+
+def predictions(
+    traced: Model, plan: Plan, progress: Callable[[int, int], object] = lambda done, total: None
+) -> dict[Schedule, float]:
+    """Microseconds predicted for the automatic schedule, which is first, and for its neighbours.
+
+    Of several requests, the geometric mean.
+    """
+    from cortex.compiler import stages
+    from cortex.cost.candidates import neighbours
+    from cortex.cost.predict import Predictor
+    from cortex.errors import ScheduleError
+    from cortex.ra.simplify import simplify
+
+    found: dict[Schedule, float] = {}
+    pairs = list(neighbours(*plan.on_recursion(simplify(traced))))
+    for number, (recursion, choices) in enumerate(pairs):
+        progress(number, len(pairs))
+        with suppress(ScheduleError):
+            *_, last = stages(traced, replace(plan, recursion=recursion, choices=choices))
+            predict = Predictor(last.func, plan.machine())
+            us = geometric_mean(predict(form).us for form in plan.wishes.requests(last.model))
+            found.setdefault(last.schedule, us)
+    return found
+
+
+def in_turns(
+    systems: list[Executable],
+    batches: list[list[Any]],
+    budget: float,
+    progress: Callable[[float], object] = lambda spent: None,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> tuple[list[float], int]:
+    """The least microseconds of each system, the geometric mean over the batches, and how many rounds there were."""
+    least = [[float("inf")] * len(batches) for _ in systems]
+    rounds, begin = 0, time.perf_counter()
+    while rounds < LEAST_ROUNDS or time.perf_counter() - begin < budget:
+        for (i, fast), (b, batch) in product(enumerate(systems), enumerate(batches)):
+            fast(batch)  # its weights are in the caches when the clock starts
+            start = clock()
+            fast(batch)
+            least[i][b] = min(least[i][b], (clock() - start) / 1e3)
+        rounds += 1
+        progress(time.perf_counter() - begin)
+    return [geometric_mean(times) for times in least], rounds
 
 
 def difference(schedule: Schedule, automatic: Schedule) -> str:

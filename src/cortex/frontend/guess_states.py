@@ -89,7 +89,7 @@ def _settled(k: Knowledge, guess: Guess, traces: Sequence[Trace], problems: list
         assert k.guess is not None
         if k.guess.form != "named" or k.guess.types:  # else no state was read by name, so that they have none
             problems.append((error, k.guess.text()))
-    except Exception:
+    except Exception:  # whatever the model raises where the guess is wrong: it is one guess less
         pass
     finally:
         k.guess = None

@@ -41,20 +41,6 @@ class Choices:
     nests: tuple[tuple[str, TileChoice], ...] = ()
     parallel: Mapping | None = None
 
-    def describe(self) -> str:
-        """In a few words."""
-        words = ["fused" if self.fuse else "not fused"]
-        tiles = [("", self.tile)] if not self.nests else [(f"{name}: ", tile) for name, tile in self.nests]
-        for name, t in tiles:
-            if t is None:
-                words.append(f"{name}tiles by cost")
-                continue
-            steps = "" if t.unroll is None else f", {t.unroll} step{'s' * (t.unroll != 1)}"
-            words.append(f"{name}tiles of {t.tallest} x {t.wide}{steps}")
-        if self.parallel is not None:
-            words.append(f"threads share {self.parallel}")
-        return "; ".join(words)
-
     def tile_of(self, nest: str) -> TileChoice | None:
         """The choice for the nest whose row loop is `nest`."""
         return dict(self.nests).get(nest, self.tile)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import islpy as isl
+from poly_evaluate import Arrays, evaluate
 
 from cortex.ilir.count import Counts, count_list
 from cortex.ilir.ir import Barrier, For, Func, If, Let, Stmt, Switch
@@ -21,7 +22,6 @@ from cortex.ir.scalar import Expr, dtype_of
 from cortex.ir.simplify import free_vars
 from cortex.poly.counting import count
 from cortex.poly.domains import Vocabulary, runs
-from cortex.poly.evaluate import Arrays, evaluate
 from cortex.poly.points import Point, branches, points_of
 
 Block = tuple[Stmt, ...]
