@@ -19,7 +19,8 @@ MOST_TREES = 20
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write an HTML page here.  [default: print text]")
 @click.option("--weights", type=click.Path(path_type=Path), help="Weights of FILE.py:FUNCTION (.npz, .safetensors).")
 @click.option("--hidden", type=click.IntRange(min=1), default=256, show_default=True, help="Hidden size, zoo models.")
-def command(model: str, trees: str, output: Path | None, weights: Path | None, hidden: int) -> None:
+@click.option("--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads to run on.")
+def command(model: str, trees: str, output: Path | None, weights: Path | None, hidden: int, threads: int) -> None:
     """Report on running MODEL on TREES.
 
     MODEL is the name of a model of the zoo or FILE.py:FUNCTION. TREES is, for a model of the zoo, a number of
@@ -32,7 +33,7 @@ def command(model: str, trees: str, output: Path | None, weights: Path | None, h
     function, its_weights, structures = subject_of(model, weights, trees if in_file else None, hidden)
     if not in_file:
         structures = _trees(model, trees)
-    fast = cortex.compile(function, its_weights, examples=structures)
+    fast = cortex.compile(function, its_weights, examples=structures, threads=threads)
     report = fast.report(list(structures))
     if output is None:
         click.echo(str(report))

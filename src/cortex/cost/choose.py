@@ -134,14 +134,14 @@ class _Search:
         outside = [self.machine.call / 1e3 + walking * n for n in nodes]
         return _Times(estimator, m, estimates, tuple(e.us + o for e, o in zip(estimates, outside, strict=True)))
 
-    def consider(self, step: Step[ra.Model], gain: str, loss: str) -> None:
-        """Take `step` if it pays."""
+    def consider(self, step: Step[ra.Model], gain: str, loss: str, below: float = GAIN) -> None:
+        """Take `step` if it pays: if it brings the time below that share."""
         try:
             times = self.estimate((*self.recursion, step))
         except ScheduleError:
             return
         ratio = times.over(self.best)
-        taken = ratio < GAIN
+        taken = ratio < below
         self.considered.append(Considered(repr(step), ratio, taken, gain if taken else loss, step))
         if taken:
             self.best, self.recursion = times, (*self.recursion, step)
@@ -167,7 +167,8 @@ class _Search:
                 chosen.append(c)
         for c in chosen:
             gain = f"a look-up in {_size(c.bytes)}"
-            self.consider(Tabulate(c.kind.name), gain, f"{gain} is not faster than computing it")
+            below = 1.0 if c.bytes <= self.machine.l1 else GAIN  # less work, and its reading can hardly cost more
+            self.consider(Tabulate(c.kind.name), gain, f"{gain} is not faster than computing it", below)
 
     def _tables(self) -> Iterator[Candidate]:
         for kind in self.best.model.kinds:
