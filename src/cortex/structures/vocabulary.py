@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from cortex.errors import StructureError
@@ -26,6 +27,41 @@ def hashed(size: int = DEFAULT_SIZE) -> Callable[[str], int]:
         return found
 
     return word_id
+
+
+class Vocabulary(Mapping[str, int]):
+    """The ids of the words that occur in `words`: the most frequent first, equally frequent ones as they come.
+
+    `size` keeps that many ids at most, `unknown` counted; words that occur fewer than `at_least` times are left out.
+    The id of a word that is not there is 0, that of `unknown`; with `unknown=None` it is an error to look it up. An
+    embedding table has `len(vocabulary)` rows, and `list(vocabulary)` is all there is to keep in a file.
+    """
+
+    def __init__(
+        self, words: Iterable[str], *, size: int | None = None, at_least: int = 1, unknown: str | None = "<unk>"
+    ) -> None:
+        if size is not None and size < 1:
+            raise StructureError(
+                f"Vocabulary(size={size}): a vocabulary needs at least one entry; give a positive size"
+            )
+        kept = [] if unknown is None else [unknown]
+        kept += [word for word, count in Counter(words).most_common() if count >= at_least and word != unknown]
+        self._ids = {word: i for i, word in enumerate(kept[:size])}
+        self._unknown = unknown
+        if not self._ids:
+            raise StructureError("Vocabulary(words): there are no words; give some, or a name for unknown ones")
+
+    def __getitem__(self, word: str) -> int:
+        return self._ids[word] if self._unknown is None else self._ids.get(word, 0)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
 
 
 def word_ids(words: Words | None) -> Callable[[str], int]:
