@@ -269,9 +269,8 @@ def _check_range(array: npt.NDArray[np.int64], what: str, low: int, end: int) ->
     if len(wrong):
         at = int(wrong[0])
         none = " (-1 for none)" if low == -1 else ""
-        raise StructureError(
-            f"{what}[{at}] is {array[at]}, which is no node; the forest has nodes 0 to {end - 1}{none}"
-        )
+        nodes = f"nodes 0 to {end - 1}" if end > 0 else "no nodes"
+        raise StructureError(f"{what}[{at}] is {array[at]}, which is no node; the forest has {nodes}{none}")
 
 
 def _frozen32(array: npt.NDArray[Any]) -> Ints:

@@ -31,15 +31,18 @@ def stacked(values: list[Any]) -> Any:
     return arrays
 
 
-def chosen(asked: str, fields: Chosen, available: Collection[str]) -> dict[str, Any]:
-    """What each of the model's names is: the name of one of the `available` attributes, or what the user gave."""
+def chosen(asked: str, fields: Chosen, available: Collection[str] | None) -> dict[str, Any]:
+    """What each of the model's names is: the name of one of the `available` attributes, or what the user gave.
+
+    `available` is None where there are no nodes to have any.
+    """
     if fields is None:
-        return {name: name for name in available}
+        return {name: name for name in available or ()}
     if isinstance(fields, str):
         raise StructureError(f"{asked}(fields={fields!r}): give a list of names, or a dict from the model's names")
     given = dict(fields) if isinstance(fields, Mapping) else {name: name for name in fields}
     for name, source in given.items():
-        if isinstance(source, str) and source not in available:
+        if isinstance(source, str) and available is not None and source not in available:
             has = ", ".join(repr(name) for name in available) or "none"
             raise StructureError(
                 f"{asked}(fields={{{name!r}: {source!r}}}): the nodes have no attribute {source!r}; there are {has}"

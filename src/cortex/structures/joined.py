@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cortex.errors import StructureError
 from cortex.runtime.forest import Column, Forest, Ints
@@ -73,22 +74,21 @@ def _moved(arrays: Sequence[Ints], starts: list[int]) -> Ints:
     joined = np.concatenate(moved)
     if joined.size and joined.max() > np.iinfo(np.int32).max:
         raise StructureError("join: the forests have more nodes or edges together than one may; join fewer")
-    return _fixed(joined)
+    return _fixed(joined.astype(np.int32))
 
 
 def _column(parts: Sequence[Column]) -> Column:
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     if len(arrays) == len(parts) and len({array.shape[1:] for array in arrays}) == 1:
-        dtype = np.int64 if all(array.dtype == np.int64 for array in arrays) else np.float32
-        return _fixed(np.concatenate(arrays), dtype)
-    return tuple(value for part in parts for value in (part.tolist() if _is_flat(part) else part))
+        whole = all(array.dtype == np.int64 for array in arrays)
+        return _fixed(np.concatenate(arrays).astype(np.int64 if whole else np.float32))
+    return tuple(value for part in parts for value in _values(part))
 
 
-def _is_flat(part: Column) -> bool:
-    return isinstance(part, np.ndarray) and part.ndim == 1
+def _values(part: Column) -> Iterable[Any]:
+    return part.tolist() if isinstance(part, np.ndarray) and part.ndim == 1 else part
 
 
-def _fixed(array: Any, dtype: Any = np.int32) -> Any:
-    fixed = array.astype(dtype)
-    fixed.flags.writeable = False
-    return fixed
+def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from cortex.errors import StructureError
@@ -18,7 +18,7 @@ def json_trees(children: str | tuple[str, ...], *, fields: Mapping[str, Given] |
     key, or a function of the dictionary; a key that a node lacks is None to the model.
     """
     keys = (children,) if isinstance(children, str) else tuple(children)
-    return Meaning(children=_children(keys), fields=Offered({}, by_key(fields, value_at)))
+    return Meaning(children=children_at(*keys), fields=Offered({}, by_key(fields, value_at)))
 
 
 def value_at(key: str) -> Callable[[Any], Any]:
@@ -30,7 +30,9 @@ def value_at(key: str) -> Callable[[Any], Any]:
     return value
 
 
-def _children(keys: tuple[str, ...]) -> Callable[[Any], Iterable[Any] | None]:
+def children_at(*keys: str) -> Callable[[Any], list[Any]]:
+    """The function that gives the dictionaries under `keys` of a dictionary."""
+
     def children(node: Any) -> list[Any]:
         if not isinstance(node, dict):
             _refuse(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -27,25 +28,20 @@ def from_networkx(graph: Any, *, child: Literal["source", "target"], fields: Cho
             f"from_networkx({type(graph).__name__}): its edges have no direction; give a DiGraph, as "
             "networkx.bfs_tree(graph, root) makes"
         )
-    if child not in ("source", "target"):
-        raise StructureError(
-            f"from_networkx(child={child!r}): say which end of an edge is the child, 'target' where edges lead from "
-            "parents to children, 'source' where they lead from children to parents"
-        )
     names = list(graph.nodes)
     number = {name: i for i, name in enumerate(names)}
-    adjacency = graph.succ if child == "target" else graph.pred
-    below = [list(adjacency[name].items()) for name in names]
+    adjacency = graph.pred if child == "source" else graph.succ
     if graph.is_multigraph():
-        index = [[number[name] for name, edges in items for _ in edges] for items in below]
+        below = [[number[other] for other, edges in adjacency[name].items() for _ in edges] for name in names]
     else:
-        index = [[number[name] for name, _ in items] for items in below]
-    pointer = np.concatenate(([0], np.cumsum([len(items) for items in index], dtype=np.int64)))
-    flat = np.array([i for items in index for i in items], dtype=np.int64)
+        below = [[number[other] for other in adjacency[name]] for name in names]
+    parents = np.repeat(np.arange(len(names)), np.array([len(found) for found in below], dtype=np.int64))
+    children = np.fromiter(chain.from_iterable(below), np.int64, len(parents))
     attributes = [graph.nodes[name] for name in names]
-    available = list(dict.fromkeys(key for data in attributes for key in data if isinstance(key, str)))
+    available = dict.fromkeys(key for data in attributes for key in data if isinstance(key, str)) if names else None
     columns = {
         name: stacked([data.get(source) if isinstance(source, str) else source(data) for data in attributes])
         for name, source in chosen("from_networkx", fields, available).items()
     }
-    return Forest.from_children(pointer, flat, columns, names=names)
+    ends = (children, parents) if child == "source" else (parents, children)
+    return Forest.from_edges(*ends, child=child, num_nodes=len(names), fields=columns, names=names)

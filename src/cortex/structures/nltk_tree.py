@@ -35,10 +35,8 @@ def nltk_trees(
         return int(text) if isinstance(text, int) else word_id(text)
 
     def label(node: Any) -> Any:
-        if isinstance(node, list):
-            found = node.label()  # type: ignore[attr-defined]
-        else:
-            found = node[1] if isinstance(node, tuple) else None
+        tag = node[1] if isinstance(node, tuple) else None
+        found = node.label() if hasattr(node, "label") else tag
         return found if label_id is None or found is None else label_id(found)
 
     return Meaning(children=_children, fields=Offered({"word": word, "label": label}, fields))

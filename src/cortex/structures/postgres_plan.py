@@ -9,7 +9,7 @@ from typing import Any
 
 from cortex.errors import StructureError
 from cortex.frontend.fields import Offered
-from cortex.structures.json_tree import json_trees, value_at
+from cortex.structures.json_tree import children_at, value_at
 from cortex.structures.meaning import Given, Meaning, by_key
 from cortex.structures.source import text_of
 
@@ -23,6 +23,7 @@ OFFERED = {
     "cost": "Total Cost",
     "startup_cost": "Startup Cost",
 }
+_plans = children_at("Plans")
 
 
 def postgres_plans(*, fields: Mapping[str, Given] | None = None) -> Meaning:
@@ -31,7 +32,16 @@ def postgres_plans(*, fields: Mapping[str, Given] | None = None) -> Meaning:
     `fields` are more: for each of the model's names the key ("Actual Rows"), or a function of the node's dictionary.
     """
     offered = by_key(OFFERED, value_at)
-    return Meaning(children=json_trees("Plans")["children"], fields=Offered(offered, by_key(fields, value_at)))
+    return Meaning(children=_children, fields=Offered(offered, by_key(fields, value_at)))
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node, dict) and "Node Type" not in node:
+        raise StructureError(
+            f"a dictionary with the keys {sorted(node)} is no node of a plan, which has a 'Node Type'; give plans as "
+            "read_explain(output) makes them"
+        )
+    return _plans(node)
 
 
 def read_explain(source: str | Path | list[Any] | dict[str, Any]) -> list[dict[str, Any]]:

@@ -29,7 +29,10 @@ def tree_sitter_nodes(
     children, count = ("named_children", "named_child_count") if named else ("children", "child_count")
 
     def word(node: Any) -> int | None:
-        if getattr(node, count):
+        below = getattr(node, count, None)
+        if below is None:
+            raise StructureError(f"a {type(node).__name__} is no tree-sitter node; give nodes, as tree.root_node is")
+        if below:
             return None
         if node.text is None:
             raise StructureError(
