@@ -81,9 +81,13 @@ void Request::absent(const Accessor& read, const Attribute& named, std::int32_t 
   structure_error("at " + where(node) + ", " + nb::cast<std::string>(text));
 }
 
-// Say where with what Python code raised, the user's or that of an adapter; errors raised here do so already.
+// Say where with what Python code raised: in front of what an adapter says, and in a note to the user's own errors.
+// Errors raised here, which have no traceback, say where already.
 void Request::note_place(nb::python_error& error, const std::string& name, std::int32_t node) const {
-  if (is_own_error(error) && !error.traceback().is_valid()) return;
+  if (is_own_error(error)) {
+    if (!error.traceback().is_valid()) return;
+    structure_error("at " + where(node) + ", " + nb::cast<std::string>(nb::str(error.value())));
+  }
   const std::string note = "while reading `" + name + "` of " + where(node) +
                            (forest_.is_valid() ? "" : " (a " + type_name(objects_[static_cast<std::size_t>(node)]) + ")");
   error.value().attr("add_note")(note);

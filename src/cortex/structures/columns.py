@@ -14,10 +14,16 @@ Chosen = Mapping[str, Any] | Iterable[str] | None
 
 
 def array_of(value: Any) -> Any:
-    """A tensor as an array; anything else as it is. Whole numbers in a column of width one are one number per node."""
+    """A tensor as an array; anything else as it is."""
     if hasattr(value, "detach"):  # torch; `float` also takes care of bfloat16, which NumPy lacks
         value = value.detach().cpu()
-        value = (value.float() if value.is_floating_point() else value).numpy()
+        return (value.float() if value.is_floating_point() else value).numpy()
+    return value
+
+
+def column(value: Any) -> Any:
+    """A field from a tensor or an array. Whole numbers in rows of one are one number per node."""
+    value = array_of(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "iub" and value.shape[1:] == (1,):
         return value[:, 0]
     return value

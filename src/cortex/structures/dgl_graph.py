@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from cortex.errors import StructureError
 from cortex.runtime.forest import Forest
-from cortex.structures.columns import Chosen, array_of, chosen
+from cortex.structures.columns import Chosen, array_of, chosen, column
 
 
 def from_dgl(graph: Any, *, child: Literal["source", "target"], fields: Chosen = None) -> Forest:
@@ -24,7 +24,7 @@ def from_dgl(graph: Any, *, child: Literal["source", "target"], fields: Chosen =
         )
     source, target = graph.edges()
     columns = {
-        name: array_of(graph.ndata[given] if isinstance(given, str) else given)
+        name: column(graph.ndata[given] if isinstance(given, str) else given)
         for name, given in chosen("from_dgl", fields, list(graph.ndata.keys())).items()
     }
     ends = (array_of(source), array_of(target))

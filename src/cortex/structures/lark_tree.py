@@ -16,14 +16,17 @@ def lark_trees(
 ) -> Meaning:
     """What `node.children`, `node.word` and `node.label` are on Lark's trees and tokens.
 
-    `label` is a tree's rule or a token's terminal, as a str or, with `labels`, an id; `word` is the id that `words`
-    gives a token's text (by default a hash), None for trees. `fields` are more: attributes or functions of the node.
+    `label` is a tree's rule or a token's terminal, as a str or, with `labels`, an id. `word` is the id that `words`
+    gives a token's text (by default a hash), and the empty text for a tree without children; None for other trees.
+    `fields` are more: attributes or functions of the node.
     """
     word_id = word_ids(words)
     label_id = None if labels is None else word_ids(labels)
 
     def word(node: Any) -> int | None:
-        return None if hasattr(node, "data") else word_id(str(_token(node)))
+        if hasattr(node, "data"):
+            return None if any(child is not None for child in node.children) else word_id("")
+        return word_id(str(_token(node)))
 
     def label(node: Any) -> str | int:
         name = str(node.data if hasattr(node, "data") else _token(node).type)

@@ -84,4 +84,6 @@ def _leaf_of(node: Any) -> Any:
     """The word, number or pair that a node without children stands for; None for other nodes."""
     if not isinstance(node, list):
         return node
+    if not node:
+        raise StructureError(f"{node!r} is empty; where a model reads a word, a tree holds one word")
     return _occurrence(node[0]) if len(node) == 1 and not isinstance(node[0], list) else None

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from cortex.errors import StructureError
 from cortex.runtime.forest import Forest
-from cortex.structures.columns import Chosen, array_of, chosen
+from cortex.structures.columns import Chosen, array_of, chosen, column
 
 
 def from_pyg(data: Any, *, child: Literal["source", "target"], fields: Chosen = None) -> Forest:
@@ -28,7 +28,7 @@ def from_pyg(data: Any, *, child: Literal["source", "target"], fields: Chosen = 
         raise StructureError(f"from_pyg: edge_index has shape {ends.shape}; it must be (2, number of edges)")
     available = data.keys() if fields is not None else [key for key in data.keys() if data.is_node_attr(key)]  # noqa: SIM118
     columns = {
-        name: array_of(data[source] if isinstance(source, str) else source)
+        name: column(data[source] if isinstance(source, str) else source)
         for name, source in chosen("from_pyg", fields, list(available)).items()
     }
     return Forest.from_edges(ends[0], ends[1], child=child, num_nodes=data.num_nodes or 0, fields=columns)

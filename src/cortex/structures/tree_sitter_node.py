@@ -36,8 +36,8 @@ def tree_sitter_nodes(
             return None
         if node.text is None:
             raise StructureError(
-                f"a tree-sitter node of type {node.type!r} has no text, which `word` is made of; parse bytes, which "
-                "the tree then keeps, or say with fields= what `word` is"
+                f"a tree-sitter node of type {node.type!r} has no text, which `word` is made of; parse the code "
+                "again after an edit, or say with fields= what `word` is"
             )
         return word_id(node.text.decode("utf-8", "replace"))
 
