@@ -54,6 +54,20 @@ def test_children_stand_in_the_order_of_the_edges() -> None:
     assert [list(a) for a in turned.lists["children"]] == [[0, 0, 2, 2, 3], [0, 2, 0]]
 
 
+@pytest.mark.parametrize("child", ["source", "target"])
+def test_views_of_graphs(child: Any) -> None:
+    graph = random_graph(7)
+    graph.nodes["n0"][0] = "an attribute whose name is no name of a model's"
+    for nodes in ([f"n{i}" for i in range(0, 30, 4)], [f"n{i}" for i in range(27)]):
+        view = nx.subgraph_view(graph, filter_node=nx.filters.show_nodes(nodes))
+        turned = nx.reverse_view(view)
+        other: Any = "source" if child == "target" else "target"
+        copied = from_networkx(nx.DiGraph(view), child=child)
+        for forest in (from_networkx(view, child=child), from_networkx(turned, child=other)):
+            assert list(forest.names or ()) == list(copied.names or ())
+            close(FAST(forest).out, FAST(copied).out)
+
+
 def test_parallel_edges_count() -> None:
     graph = nx.MultiDiGraph([("a", "b"), ("a", "b"), ("a", "c")])
     nx.set_node_attributes(graph, {"a": 1, "b": 2, "c": 3}, "word")

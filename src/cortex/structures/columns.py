@@ -31,6 +31,8 @@ def column(value: Any) -> Any:
 
 def stacked(values: list[Any]) -> Any:
     """One value per node as one array, where they are arrays of one shape; the list itself otherwise."""
+    if all(isinstance(value, int | float | str | None) for value in values):
+        return values
     arrays = [array_of(value) for value in values]
     if arrays and all(isinstance(a, np.ndarray) and a.shape == arrays[0].shape for a in arrays):
         return np.stack(arrays)

@@ -28,20 +28,20 @@ def from_networkx(graph: Any, *, child: Literal["source", "target"], fields: Cho
             f"from_networkx({type(graph).__name__}): its edges have no direction; give a DiGraph, as "
             "networkx.bfs_tree(graph, root) makes"
         )
-    names = list(graph.nodes)
-    number = {name: i for i, name in enumerate(names)}
-    adjacency = graph.pred if child == "source" else graph.succ
+    attributes = dict(graph.nodes(data=True))
+    number = {name: i for i, name in enumerate(attributes)}
+    neighbours = dict((graph.reverse(copy=False) if child == "source" else graph).adjacency())
     if graph.is_multigraph():
-        below = [[number[other] for other, edges in adjacency[name].items() for _ in edges] for name in names]
+        below = [[number[other] for other, edges in neighbours[name].items() for _ in edges] for name in number]
     else:
-        below = [[number[other] for other in adjacency[name]] for name in names]
-    parents = np.repeat(np.arange(len(names)), np.array([len(found) for found in below], dtype=np.int64))
+        below = [[number[other] for other in neighbours[name]] for name in number]
+    parents = np.repeat(np.arange(len(below)), np.array([len(found) for found in below], dtype=np.int64))
     children = np.fromiter(chain.from_iterable(below), np.int64, len(parents))
-    attributes = [graph.nodes[name] for name in names]
-    available = dict.fromkeys(key for data in attributes for key in data if isinstance(key, str)) if names else None
+    keys = dict.fromkeys(chain.from_iterable(attributes.values()))
+    available = [key for key in keys if isinstance(key, str)] if attributes else None
     columns = {
-        name: stacked([data.get(source) if isinstance(source, str) else source(data) for data in attributes])
+        name: stacked([data.get(source) if isinstance(source, str) else source(data) for data in attributes.values()])
         for name, source in chosen("from_networkx", fields, available).items()
     }
     ends = (children, parents) if child == "source" else (parents, children)
-    return Forest.from_edges(*ends, child=child, num_nodes=len(names), fields=columns, names=names)
+    return Forest.from_edges(*ends, child=child, num_nodes=len(below), fields=columns, names=list(number))

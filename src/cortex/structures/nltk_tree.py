@@ -29,10 +29,9 @@ def nltk_trees(
 
     def word(node: Any) -> int | None:
         leaf = _leaf_of(node)
-        if leaf is None:
-            return None
-        text = leaf[0] if isinstance(leaf, tuple) else leaf
-        return int(text) if isinstance(text, int) else word_id(text)
+        if isinstance(leaf, tuple):
+            leaf = leaf[0]
+        return word_id(leaf) if isinstance(leaf, str) else leaf
 
     def label(node: Any) -> Any:
         tag = node[1] if isinstance(node, tuple) else None
@@ -60,12 +59,25 @@ class _Tagged(tuple[Any, ...]):
     __slots__ = ()
 
 
+_item = list.__getitem__  # nltk.Tree's own is written in Python and three times as slow
+
+
 def _children(node: Any) -> list[Any] | None:
-    if not isinstance(node, list):
-        return None
-    if len(node) == 1 and not isinstance(node[0], list):
+    if not isinstance(node, list) or (len(node) == 1 and not isinstance(_item(node, 0), list)):
         return None
     return [item if isinstance(item, list) else _occurrence(item) for item in node]
+
+
+def _leaf_of(node: Any) -> Any:
+    """The word, number or pair that a node without children stands for; None for other nodes."""
+    if not isinstance(node, list):
+        return node
+    if len(node) == 1:
+        leaf = _item(node, 0)
+        return None if isinstance(leaf, list) else leaf if isinstance(leaf, str) else _occurrence(leaf)
+    if not node:
+        raise StructureError(f"{node!r} is empty; where a model reads a word, a tree holds one word")
+    return None
 
 
 def _occurrence(leaf: Any) -> Any:
@@ -78,12 +90,3 @@ def _occurrence(leaf: Any) -> Any:
     raise StructureError(
         f"an nltk.Tree holds {leaf!r} (a {type(leaf).__name__}); a leaf is a str, an int or a (word, tag) pair"
     )
-
-
-def _leaf_of(node: Any) -> Any:
-    """The word, number or pair that a node without children stands for; None for other nodes."""
-    if not isinstance(node, list):
-        return node
-    if not node:
-        raise StructureError(f"{node!r} is empty; where a model reads a word, a tree holds one word")
-    return _occurrence(node[0]) if len(node) == 1 and not isinstance(node[0], list) else None

@@ -37,20 +37,11 @@ def from_spacy(
     tokens = np.arange(len(doc))
     head = tokens + table[:, 0].astype(np.int64)
     head[(head == tokens) | (head < 0) | (head >= len(doc))] = -1
-    strings, word_id = whole.vocab.strings, word_ids(words)
+    strings = whole.vocab.strings
     columns: dict[str, Any] = {
-        "word": _each_once(table[:, 1], lambda orth: word_id(strings[orth])),
-        "form": _each_once(table[:, 1], strings.__getitem__),
-        "upos": _each_once(table[:, 2], strings.__getitem__),
-        "deprel": _each_once(table[:, 3], strings.__getitem__),
+        name: [strings[i] for i in table[:, k].tolist()] for k, name in enumerate(("form", "upos", "deprel"), 1)
     }
+    columns["word"] = list(map(word_ids(words), columns["form"]))
     for name, given in (fields or {}).items():
         columns[name] = stacked([getattr(t, given) if isinstance(given, str) else given(t) for t in doc])
     return Forest.from_parents(head, columns, names=doc)
-
-
-def _each_once(ids: Any, function: Callable[[Any], Any]) -> list[Any]:
-    """`function` of each of `ids`, called once for equal ones."""
-    found, place = np.unique(ids, return_inverse=True)
-    values = [function(i) for i in found.tolist()]
-    return [values[i] for i in place.tolist()]

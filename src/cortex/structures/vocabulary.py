@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from cortex.errors import StructureError
@@ -29,7 +29,7 @@ def hashed(size: int = DEFAULT_SIZE) -> Callable[[str], int]:
     return word_id
 
 
-class Vocabulary(Mapping[str, int]):
+class Vocabulary(dict[str, int]):
     """The ids of the words that occur in `words`: the most frequent first, equally frequent ones as they come.
 
     `size` keeps that many ids at most, `unknown` counted; words that occur fewer than `at_least` times are left out.
@@ -41,33 +41,34 @@ class Vocabulary(Mapping[str, int]):
         self, words: Iterable[str], *, size: int | None = None, at_least: int = 1, unknown: str | None = "<unk>"
     ) -> None:
         if size is not None and size < 1:
-            raise StructureError(
-                f"Vocabulary(size={size}): a vocabulary needs at least one entry; give a positive size"
-            )
+            raise StructureError(f"Vocabulary(size={size}): it needs at least one entry; give a positive size")
         kept = [] if unknown is None else [unknown]
         kept += [word for word, count in Counter(words).most_common() if count >= at_least and word != unknown]
-        self._ids = {word: i for i, word in enumerate(kept[:size])}
-        self._unknown = unknown
-        if not self._ids:
+        super().__init__({word: i for i, word in enumerate(kept[:size])})
+        self._has_unknown = unknown is not None
+        if not self:
             raise StructureError("Vocabulary(words): there are no words; give some, or a name for unknown ones")
 
-    def __getitem__(self, word: str) -> int:
-        return self._ids[word] if self._unknown is None else self._ids.get(word, 0)
+    def __missing__(self, word: str) -> int:
+        if self._has_unknown:
+            return 0
+        raise not_in(self, word)
 
-    def __contains__(self, word: object) -> bool:
-        return word in self._ids
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
-
-    def __len__(self) -> int:
-        return len(self._ids)
+def not_in(words: Mapping[str, int], word: str) -> StructureError:
+    """What to say of a word that a vocabulary lacks."""
+    return StructureError(
+        f"looking up {word!r}: it is not in the vocabulary of {len(words)} words; "
+        "add it, or pass words=lambda word: vocabulary.get(word, 0)"
+    )
 
 
 def word_ids(words: Words | None) -> Callable[[str], int]:
     """What an adapter calls for each word: `words` itself, a lookup that refuses unknown words, or a hash."""
     if words is None:
         return hashed()
+    if isinstance(words, Vocabulary):
+        return words.__getitem__
     if not isinstance(words, Mapping):
         return words
     table = words
@@ -76,9 +77,6 @@ def word_ids(words: Words | None) -> Callable[[str], int]:
         try:
             return table[word]
         except KeyError:
-            raise StructureError(
-                f"looking up {word!r}: it is not in the vocabulary of {len(table)} words; "
-                "add it, or pass words=lambda word: vocabulary.get(word, 0)"
-            ) from None
+            raise not_in(table, word) from None
 
     return word_id
