@@ -3,7 +3,8 @@
     python benchmarks/structures.py
 
 A call of a model with states of 4 numbers, whose arithmetic takes next to nothing, on the same random trees in every
-form; for forests of arrays, making them and the call apart. Packages that are not installed are left out.
+form (with tree-sitter, on Python lists nested like them); for forests of arrays, making them and the call apart.
+Packages that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ import numpy as np
 
 import cortex
 from cortex import Forest
-from cortex.structures import conllu_trees, from_networkx, from_pyg, from_spacy, json_trees, lark_trees, nltk_trees
+from cortex.structures import (
+    conllu_trees,
+    from_networkx,
+    from_pyg,
+    from_spacy,
+    json_trees,
+    lark_trees,
+    nltk_trees,
+    tree_sitter_nodes,
+)
 from cortex.structures.generators import random_tree
 from cortex.structures.tree import Node, postorder
 
@@ -32,14 +42,14 @@ def total(node: Any, w: Any) -> Any:
     return w.emb[node.word] + cortex.sum(total(k, w) for k in node.children)
 
 
-def best(run: Callable[[], Any]) -> str:
+def best(run: Callable[[], Any], nodes: int = TREES * NODES) -> str:
     run()
     seconds = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
         run()
         seconds.append(time.perf_counter() - start)
-    return f"{min(seconds) / (TREES * NODES) * 1e9:.0f}"
+    return f"{min(seconds) / nodes * 1e9:.0f}"
 
 
 def package(name: str) -> Any:
@@ -87,6 +97,13 @@ def walked(trees: list[Node]) -> dict[str, Callable[[], str]]:
         tree = package("conllu").models.TokenTree
         return call(conllu_trees(words=int), lambda word, kids: tree({"form": str(word)}, kids))
 
+    def tree_sitter() -> str:
+        made, grammar = package("tree_sitter"), package("tree_sitter_python")
+        code = "\n".join(f"x = {rebuilt(tree, lambda _, kids: kids)}" for tree in trees)  # lists of lists
+        tree = made.Parser(made.Language(grammar.language())).parse(code.encode())
+        fast = cortex.compile(total, WEIGHTS, **tree_sitter_nodes(fields={"word": "child_count"}))
+        return best(lambda: fast(tree.root_node), fast(tree.root_node).nodes.out.shape[0])
+
     def dictionaries() -> str:
         return call(json_trees("kids", fields={"word": "word"}), lambda word, kids: {"word": word, "kids": kids})
 
@@ -96,6 +113,7 @@ def walked(trees: list[Node]) -> dict[str, Callable[[], str]]:
         "nltk": nltk,
         "lark": lark,
         "conllu": conllu,
+        "tree-sitter": tree_sitter,
     }
 
 
