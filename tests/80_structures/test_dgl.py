@@ -1,4 +1,4 @@
-"""Graphs by the interface of DGL, which itself no longer installs beside current PyTorch."""
+"""Graphs by the interface of DGL, which itself does not import beside current PyTorch."""
 
 from __future__ import annotations
 
