@@ -106,7 +106,7 @@ class Builder:
         return self._shared[key]
 
     def _fresh(self, op: Op) -> str:
-        stem = re.sub(r"\W+", "_", _stem(op))
+        stem = re.sub(r"\W+", "_", stem_of(op))
         name, number = stem, 1
         while not name or name in self._names:
             name, number = f"{stem or 't'}_{number}" if stem else f"t{number}", number + 1
@@ -134,7 +134,7 @@ def operand_names(op: Op) -> tuple[str, ...]:
     return (*names, *getattr(op, "xs", ()))
 
 
-def _stem(op: Op) -> str:
+def stem_of(op: Op) -> str:
     """A readable beginning of a let's name; empty for operations without one of their own."""
     match op:
         case Param(name):

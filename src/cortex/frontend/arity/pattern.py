@@ -1,0 +1,60 @@
+"""The pattern of which traces for different numbers of children are instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cortex.frontend.arity.agree import Lengths, agree
+from cortex.frontend.arity.roll import roll
+from cortex.frontend.arity.same_graph import same_graph
+from cortex.frontend.arity.values import NotAlike
+from cortex.frontend.decision import Traced
+from cortex.ra import ir
+from cortex.ra.shapes import Declared
+from cortex.ra.simplify import simplify_kind
+from cortex.ra.write_out import write_out
+
+
+def find_pattern(traces: Sequence[tuple[Lengths, Traced]], declared: Declared) -> ir.Kind:
+    """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
+
+    Its guard is empty. Raises `NotAlike` if there is none, or if all traces have the same lengths.
+    """
+    rolled = [(lengths, roll(kind.lets, kind.results, lengths, declared)) for lengths, kind in traces]
+    lets, results = agree(rolled, declared)
+    return ir.Kind("pattern", (), lets, results)
+
+
+def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, declared: Declared) -> bool:
+    """Does `pattern` compute what `kind` computes for these numbers of children?
+
+    Both are brought to one form: the pattern is written out where there is one child, the trace is rolled up where
+    there are several, and over no child every reduction is 0.
+    """
+    guard = tuple(ir.Fact(ir.Length(relation), n) for relation, n in lengths.items())
+    expected = ir.Kind("pattern", guard, pattern.lets, pattern.results)
+    for relation, n in lengths.items():
+        if n == 1:
+            expected = write_out(expected, relation, 1, declared)
+    several = {relation: n for relation, n in lengths.items() if n > 1}
+    try:
+        rolled = roll(kind.lets, kind.results, several, declared)
+    except NotAlike:
+        return False
+    found = ir.Kind("traced", guard, rolled.graph.builder.lets, rolled.results)
+    return same_graph(simplify_kind(expected, declared), simplify_kind(found, declared))
+
+
+def declared_by(traces: Sequence[Traced], lists: tuple[str, ...]) -> Declared:
+    """The declarations that the lets of traces imply."""
+    params, fields, states = {}, {}, {}
+    for kind in traces:
+        for let in kind.lets:
+            match let.op:
+                case ir.Param(name):
+                    params[name] = let.type
+                case ir.Field(name):
+                    fields[name] = let.type
+                case ir.State(name):
+                    states[name] = let.type
+    return Declared(params, fields, states, lists)
