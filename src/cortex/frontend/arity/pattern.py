@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import chain
 
 from cortex.frontend.arity.agree import Lengths, agree
 from cortex.frontend.arity.roll import roll
@@ -15,46 +17,49 @@ from cortex.ra.simplify import simplify_kind
 from cortex.ra.write_out import write_out
 
 
-def find_pattern(traces: Sequence[tuple[Lengths, Traced]], declared: Declared) -> ir.Kind:
+def find_pattern(traces: Sequence[tuple[Lengths, Traced]], lists: tuple[str, ...]) -> ir.Kind:
     """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
 
-    Its guard is empty. Raises `NotAlike` if there is none, or if all traces have the same lengths.
+    Its guard is empty; `lists` are the list relations of the model. Raises `NotAlike` if there is none.
     """
+    declared = _declared([kind.lets for _, kind in traces], lists)
     rolled = [(lengths, roll(kind.lets, kind.results, lengths, declared)) for lengths, kind in traces]
     lets, results = agree(rolled, declared)
     return ir.Kind("pattern", (), lets, results)
 
 
-def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, declared: Declared) -> bool:
+def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[str, ...]) -> bool:
     """Does `pattern` compute what `kind` computes for these numbers of children?
 
     Both are brought to one form: the pattern is written out where there is one child, the trace is rolled up where
     there are several, and over no child every reduction is 0.
     """
+    declared = _declared([kind.lets, pattern.lets], lists)
     guard = tuple(ir.Fact(ir.Length(relation), n) for relation, n in lengths.items())
     expected = ir.Kind("pattern", guard, pattern.lets, pattern.results)
     for relation, n in lengths.items():
         if n == 1:
             expected = write_out(expected, relation, 1, declared)
+    expected = simplify_kind(expected, declared)
     several = {relation: n for relation, n in lengths.items() if n > 1}
-    try:
-        rolled = roll(kind.lets, kind.results, several, declared)
-    except NotAlike:
-        return False
-    found = ir.Kind("traced", guard, rolled.graph.builder.lets, rolled.results)
-    return same_graph(simplify_kind(expected, declared), simplify_kind(found, declared))
+    for unstack_all in (False, True):  # of one child and the node itself, either may be the pattern's way
+        with suppress(NotAlike):
+            rolled = roll(kind.lets, kind.results, several, declared, unstack_all)
+            found = ir.Kind("traced", guard, rolled.graph.builder.lets, rolled.results)
+            if same_graph(expected, simplify_kind(found, declared)):
+                return True
+    return False
 
 
-def declared_by(traces: Sequence[Traced], lists: tuple[str, ...]) -> Declared:
-    """The declarations that the lets of traces imply."""
+def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: tuple[str, ...]) -> Declared:
+    """The declarations that lets imply."""
     params, fields, states = {}, {}, {}
-    for kind in traces:
-        for let in kind.lets:
-            match let.op:
-                case ir.Param(name):
-                    params[name] = let.type
-                case ir.Field(name):
-                    fields[name] = let.type
-                case ir.State(name):
-                    states[name] = let.type
+    for let in chain.from_iterable(bodies):
+        match let.op:
+            case ir.Param(name):
+                params[name] = let.type
+            case ir.Field(name):
+                fields[name] = let.type
+            case ir.State(name):
+                states[name] = let.type
     return Declared(params, fields, states, lists)

@@ -36,10 +36,17 @@ class Rolled:
 
 
 def roll(
-    lets: tuple[ir.Let, ...], results: tuple[str, ...], lengths: Mapping[str, int], declared: Declared
+    lets: tuple[ir.Let, ...],
+    results: tuple[str, ...],
+    lengths: Mapping[str, int],
+    declared: Declared,
+    unstack_all: bool = False,
 ) -> Rolled:
-    """Roll up the items of the list relations in `lengths`, each of at least 2; `NotAlike` where that cannot be."""
-    rolling = Rolling(lengths, declared)
+    """Roll up the items of the list relations in `lengths`, each of at least 2; `NotAlike` where that cannot be.
+
+    With `unstack_all`, stacks are taken apart even if they hold values of less than two children.
+    """
+    rolling = Rolling(lengths, declared, unstack_all)
     known: dict[str, Value | NotAlike] = {}
     for let in lets:
         rolling.let = let
@@ -61,8 +68,9 @@ def roll(
 class Rolling:
     """The rolled graph under construction."""
 
-    def __init__(self, lengths: Mapping[str, int], declared: Declared) -> None:
+    def __init__(self, lengths: Mapping[str, int], declared: Declared, unstack_all: bool) -> None:
         self.lengths = lengths
+        self.unstack_all = unstack_all
         self.graph = Graph(declared, RULES, {}, {}, frozenset())
         self.let: ir.Let = NOWHERE
         self._settled: dict[Fold, Whole | Part] = {}
@@ -94,10 +102,10 @@ class Rolling:
             return through_stack(self, op, settled)
         named = {x: self._named(v) for x, v in settled.items()}
         parts = {v.child: v for v in named.values() if isinstance(v, Part)}
+        if isinstance(op, ir.Concat) and (len(parts) > 1 or (self.unstack_all and len(op.xs) > 1)):
+            each = tuple(settled[x] for x in op.xs)
+            return Stack(op.axis, each, tuple(self.shape(v)[op.axis] for v in each))
         if len(parts) > 1:
-            if isinstance(op, ir.Concat):
-                each = tuple(settled[x] for x in op.xs)
-                return Stack(op.axis, each, tuple(self.shape(v)[op.axis] for v in each))
             first, second = list(parts.values())[:2]
             raise NotAlike(f"{_child(first)} and {_child(second)} are combined by {_what(op)}")
         name = self.emit(rename_operands(op, {x: v.name for x, v in named.items()}))
@@ -195,4 +203,10 @@ def _child(part: Part) -> str:
 
 
 def _what(op: ir.Op) -> str:
-    return f"'{op.fn}'" if isinstance(op, ir.Binary) else f"a {type(op).__name__}"
+    match op:
+        case ir.Binary(fn):
+            return f"'{fn}'"
+        case ir.Contract():
+            return "a matrix product"
+        case _:
+            return f"a {type(op).__name__}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from types import CodeType
 
-from cortex.frontend.arity.pattern import declared_by, find_pattern, is_instance
+from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import Supposing
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import DecisionTree, Traced
@@ -22,7 +22,6 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.trace_kind import trace_kind
 from cortex.ra.ir import Fact, IsLeaf, IsNone, Item, Kind, Length, Test
-from cortex.ra.shapes import Declared
 
 Guard = tuple[Fact, ...]
 
@@ -76,10 +75,9 @@ class _Widening:
             if _opened(other.guard, self.chosen) != guard:
                 raise NotAlike("what it asks of a node depends on the number of its children")
         self._check_items(*traces[0])
-        declared = declared_by([self.kind, *(other for _, other in traces)], tuple(self.k.lists))
-        pattern = find_pattern(traces, declared)
-        self._exclude(pattern, declared, several[0])
-        self._insert(guard, pattern, declared)
+        pattern = find_pattern(traces, tuple(self.k.lists))
+        self._exclude(pattern, several[0])
+        self._insert(guard, pattern)
 
     def _lengths(self, i: int) -> dict[str, int]:
         """Different lengths for different lists."""
@@ -121,16 +119,16 @@ class _Widening:
             if isinstance(other, Traced) and (other.lets, other.results) != (kind.lets, kind.results):
                 raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
 
-    def _exclude(self, pattern: Kind, declared: Declared, base: dict[str, int]) -> None:
+    def _exclude(self, pattern: Kind, base: dict[str, int]) -> None:
         """Keep lengths for which the trace is no instance of the pattern from the kind of any arity."""
-        for lengths in self._checked(base):
+        for lengths in filter(self._is_possible, self._checked(base)):
             try:
                 other = self._attempt(lengths)
             except (NeedsExample, NeedsStates):
                 other = self.kind.guard
             guard = other.guard if isinstance(other, Traced) else other
             same = _opened(guard, self.chosen) == _opened(self.kind.guard, self.chosen)
-            if isinstance(other, Traced) and same and is_instance(other, pattern, lengths, declared):
+            if isinstance(other, Traced) and same and is_instance(other, pattern, lengths, tuple(self.k.lists)):
                 continue
             wanted = {name: n for name, n in lengths.items() if n != base[name]}
             self.tree.exclude(_before_items(_opened(guard, self.chosen, except_for=wanted), self.chosen))
@@ -143,7 +141,12 @@ class _Widening:
         if len(self.chosen) > 1:
             yield from (dict.fromkeys(self.chosen, n) for n in (0, 1))
 
-    def _insert(self, guard: Guard, pattern: Kind, declared: Declared) -> None:
+    def _is_possible(self, lengths: Mapping[str, int]) -> bool:
+        """A node that is no leaf has children in some relation."""
+        relations = {*self.k.slots, *self.k.lists}
+        return any(lengths.values()) or Fact(IsLeaf(), False) not in self.kind.guard or relations != set(lengths)
+
+    def _insert(self, guard: Guard, pattern: Kind) -> None:
         """Add the pattern as a kind in place of the kinds that are its instances."""
         for other in list(self.tree.order):
             if _opened(other.guard, self.chosen) == guard:
@@ -152,7 +155,7 @@ class _Widening:
                     for test, answer in _facts(other.guard)
                     if isinstance(test, Length) and isinstance(answer, int) and test.name in self.chosen
                 }
-                if is_instance(other, pattern, lengths, declared):
+                if is_instance(other, pattern, lengths, tuple(self.k.lists)):
                     self.tree.remove(other)
         self.tree.insert(Traced(guard, pattern.lets, pattern.results))
 
