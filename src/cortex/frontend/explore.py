@@ -187,8 +187,8 @@ def _supposes_none(guard: Guard) -> bool:
 def _begins(reached: Guard, guard: Guard) -> bool:
     """Does `reached` begin with `guard`, in which lengths may be open? Then nothing is asked about those children."""
     lists = {fact.test.name for fact in guard if isinstance(fact.test, Length) and fact.answer is None}
-    kept = [f for f in reached if not (f.test.path and isinstance(f.test.path[0], Item) and f.test.path[0].name in lists)]
+    kept = [fact for fact in reached if not any(isinstance(h, Item) and h.name in lists for h in fact.test.path[:1])]
     return len(kept) >= len(guard) and all(
-        own.test == fact.test and (own.answer == fact.answer or fact.answer is None)
+        own == fact or (own.test == fact.test and isinstance(fact.test, Length) and fact.answer is None)
         for own, fact in zip(kept, guard, strict=False)
     )

@@ -41,7 +41,7 @@ def _word(fact: Fact) -> str:
         case Length(name):
             word = f"{name}_{fact.answer}"
         case HasLength(name, count):
-            word = f"{name}_{count}" if fact.answer else ""
+            word = f"{name}_{count}" if fact.answer else "" if count else f"some_{name}"
         case Equals(name, value):
             word = f"{name}_{value}" if fact.answer else ""
         case Value(name):

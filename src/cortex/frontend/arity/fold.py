@@ -10,7 +10,6 @@ U @ h_1, b, ..., which is the sum over children of U @ h_k, and n times b.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cortex.frontend.arity.values import Fold, NotAlike, Part, Whole
@@ -58,12 +57,11 @@ def _incomplete(r: Rolling, fn: str, terms: tuple[Whole | Part, ...]) -> set[Par
 
 def _opened(r: Rolling, fn: str, term: Whole | Part) -> tuple[Whole | Part, ...]:
     """The terms of a term that is itself a sum (or maximum, minimum)."""
-    at = term if isinstance(term, Part) else None
     match r.graph.op(term.name):
         case ir.Binary(inner, x, y) if inner == fn:
-            return r.taken(x, at), r.taken(y, at)
+            return r.taken(x, term), r.taken(y, term)
         case ir.Binary("sub", x, y) if fn == "add":
-            return r.taken(x, at), r.taken(r.emit(ir.Unary("neg", y)), at)
+            return r.taken(x, term), r.taken(r.emit(ir.Unary("neg", y)), term)
         case _:
             return (term,)
 
@@ -82,12 +80,10 @@ def _combined(r: Rolling, fold: Fold, terms: tuple[Whole | Part, ...], left: set
         if fold.fn == "add" and times > 1:
             name = r.emit(ir.Binary("mul", r.emit(ir.Fill(float(times), ())), name))
         wholes[term.name] = Whole(name)
-    at = next(iter(left), None)
-    ordered: Iterable[str] = [*(w.name for w in wholes.values()), *(t.name for t in terms if t in left)]
-    first, *others = ordered
+    first, *others = (*(whole.name for whole in wholes.values()), *(term.name for term in terms if term in left))
     for other in others:
         first = r.emit(ir.Binary(fold.fn, first, other))
-    return r.taken(first, at)
+    return r.taken(first, next(iter(left), None))
 
 
 def _named_children(parts: set[Part]) -> str:

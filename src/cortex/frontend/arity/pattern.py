@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 
 from cortex.frontend.arity.agree import Lengths, agree
-from cortex.frontend.arity.roll import roll
+from cortex.frontend.arity.roll import Rolled, roll
 from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import Traced
@@ -17,14 +17,17 @@ from cortex.ra.simplify import simplify_kind
 from cortex.ra.write_out import write_out
 
 
-def find_pattern(traces: Sequence[tuple[Lengths, Traced]], lists: tuple[str, ...]) -> ir.Kind:
+def find_pattern(traces: Iterable[tuple[Lengths, Traced]], lists: tuple[str, ...]) -> ir.Kind:
     """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
 
     Its guard is empty; `lists` are the list relations of the model. Raises `NotAlike` if there is none.
     """
-    declared = _declared([kind.lets for _, kind in traces], lists)
-    rolled = [(lengths, roll(kind.lets, kind.results, lengths, declared)) for lengths, kind in traces]
-    lets, results = agree(rolled, declared)
+    seen: list[tuple[ir.Let, ...]] = []
+    rolled: list[tuple[Lengths, Rolled]] = []
+    for lengths, kind in traces:
+        seen.append(kind.lets)
+        rolled.append((lengths, roll(kind.lets, kind.results, lengths, _declared([kind.lets], lists))))
+    lets, results = agree(rolled, _declared(seen, lists))
     return ir.Kind("pattern", (), lets, results)
 
 

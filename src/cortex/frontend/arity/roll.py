@@ -115,9 +115,9 @@ class Rolling:
         """The name of the value of `op` in the rolled graph."""
         return self.graph.define(self.let, op)
 
-    def taken(self, name: str, at: Part | None) -> Whole | Part:
+    def taken(self, name: str, at: Whole | Part | None) -> Whole | Part:
         """`name`, at the child that `at` is at if it depends on the child."""
-        return Part(name, at.child) if at is not None and self.graph.over(name) is not None else Whole(name)
+        return Part(name, at.child) if isinstance(at, Part) and self.graph.over(name) is not None else Whole(name)
 
     def settled(self, value: Value) -> Whole | Part | Stack:
         """`value`, where a fold is complete."""
@@ -152,7 +152,9 @@ class Rolling:
                 return None
         added = self._terms(fn, y)
         if op.fn == "sub":
-            added = tuple(self.taken(self.emit(ir.Unary("neg", t.name)), t if isinstance(t, Part) else None) for t in added)
+            added = tuple(
+                self.taken(self.emit(ir.Unary("neg", t.name)), t if isinstance(t, Part) else None) for t in added
+            )
         return Fold(fn, (*self._terms(fn, x), *added))
 
     def _terms(self, fn: FoldFn, value: Value) -> tuple[Whole | Part, ...]:

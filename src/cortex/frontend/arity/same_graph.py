@@ -12,7 +12,8 @@ from cortex.ra.shapes import operand_names, rename_operands
 def same_graph(a: ir.Kind, b: ir.Kind) -> bool:
     """Are the results of `a` and `b` the same expressions?
 
-    The order and nesting of sums, products, maxima and minima does not count: a - b is a + (-b). Constants may differ by the rounding of a float32.
+    The order and nesting of sums, products, maxima and minima does not count, and a - b is a + (-b). Constants may
+    differ by the rounding of a float32.
     """
     numbers: dict[Any, int] = {}
     return _numbered(a, numbers) == _numbered(b, numbers)

@@ -39,7 +39,7 @@ def through_stack(r: Rolling, op: ir.Op, operands: Mapping[str, Value]) -> Value
             return Stack(s.axis - sum(a < s.axis for a in axes), tuple(parts), s.extents)
         case ir.Slice(x):
             return _slice(r, op, _stack(operands[x]))
-        case ir.Reshape(x, shape):
+        case ir.Reshape(x):
             return _reshape(r, op, _stack(operands[x]))
         case ir.Transpose(x, perm):
             s = _stack(operands[x])
@@ -47,7 +47,7 @@ def through_stack(r: Rolling, op: ir.Op, operands: Mapping[str, Value]) -> Value
         case ir.Broadcast(x, shape):
             s = _stack(operands[x])
             axis = len(shape) - (len(r.shape(s)) - s.axis)
-            return _each(r, op, x, s, axis, s.extents, shape)
+            return _each(r, op, s, axis, s.extents)
         case _:
             raise NotAlike(f"a stack of children's values is read by a {type(op).__name__}")
 
@@ -130,21 +130,19 @@ def _reshape(r: Rolling, op: ir.Reshape, s: Stack) -> Value:
     before = prod(old[: s.axis])
     for axis, extent in enumerate(new):
         if prod(new[:axis]) == before and extent == old[s.axis]:
-            return _each(r, op, op.x, s, axis, s.extents, new)
+            return _each(r, op, s, axis, s.extents)
     sizes = [extent * prod(old[s.axis + 1 :]) for extent in s.extents]
     for axis, extent in enumerate(new):
         inner = prod(new[axis + 1 :])
         if before == 1 and extent > 1 and prod(new[:axis]) == 1 and inner and not any(size % inner for size in sizes):
-            return _each(r, op, op.x, s, axis, tuple(size // inner for size in sizes), new)
+            return _each(r, op, s, axis, tuple(size // inner for size in sizes))
     raise NotAlike(f"a stack of children's values of shape {old} is reshaped to {new}")
 
 
-def _each(
-    r: Rolling, op: ir.Reshape | ir.Broadcast, x: str, s: Stack, axis: int, extents: tuple[int, ...], shape: tuple[int, ...]
-) -> Stack:
-    """`op` to `shape` on every part, which takes extents[i] of `axis` there."""
-    shapes = [(*shape[:axis], extent, *shape[axis + 1 :]) for extent in extents]
-    parts = (r.apply(replace(op, shape=own), {x: part}) for part, own in zip(s.parts, shapes, strict=True))
+def _each(r: Rolling, op: ir.Reshape | ir.Broadcast, s: Stack, axis: int, extents: tuple[int, ...]) -> Stack:
+    """`op` on every part, which takes extents[i] of `axis` of the result."""
+    shapes = ((*op.shape[:axis], extent, *op.shape[axis + 1 :]) for extent in extents)
+    parts = (r.apply(replace(op, shape=shape), {op.x: part}) for part, shape in zip(s.parts, shapes, strict=True))
     return Stack(axis, tuple(parts), extents)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from types import CodeType
 
+from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import Supposing
 from cortex.frontend.arity.values import NotAlike
@@ -29,21 +30,21 @@ FOUND_AT = (5, 8, 33)
 """The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
 
 CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
-"""These numbers need not fit the pattern."""
+"""For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
 
 MOST_CONSTANT = 64
 """A number up to this that the code of the model mentions is checked too, and the next one: `if len(kids) > 10`."""
 
 
 def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> bool:
-    """Add a kind of any arity to the tree of which `kind`, traced with the answers of `oracle`, is an instance.
+    """Add a kind of any arity to the tree, found from `kind`, which was traced with the answers of `oracle`.
 
     False if there is none, or if it cannot be told yet. The reason why there is none goes to `tree.per_arity`.
     """
     lists = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
-            key = _opened(kind.guard, chosen)
+            key = open_lengths(kind.guard, chosen)
             if key in tree.per_arity:
                 continue
             try:
@@ -57,6 +58,11 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     return False
 
 
+def open_lengths(guard: Guard, lists: tuple[str, ...]) -> Guard:
+    """The guard with the lengths of these lists left open, and without questions about their items."""
+    return tuple(fact for fact in _with_lengths(guard, lists, {}) if _item(fact.test, lists) is None)
+
+
 @dataclass(frozen=True)
 class _Widening:
     """One attempt: for these lists at once."""
@@ -68,37 +74,43 @@ class _Widening:
     chosen: tuple[str, ...]
 
     def run(self) -> None:
-        guard = _opened(self.kind.guard, self.chosen)
-        several = [self._lengths(i) for i in range(len(FOUND_AT))]
-        traces = [(lengths, self._trace(lengths)) for lengths in several]
-        for _, other in traces:
-            if _opened(other.guard, self.chosen) != guard:
+        pattern = find_pattern(self._traces(), tuple(self.k.lists))
+        self._exclude(pattern)
+        guard = open_lengths(self.kind.guard, self.chosen)
+        for other in list(self.tree.order):
+            if open_lengths(other.guard, self.chosen) == guard and self._fits(other, pattern):
+                self.tree.remove(other)
+        self.tree.insert(Traced(guard, pattern.lets, pattern.results))
+
+    def _traces(self) -> Iterator[tuple[Lengths, Traced]]:
+        """Traces to find the pattern in, each made when those before it have been found to be alike."""
+        for i in range(len(FOUND_AT)):
+            lengths = self._lengths(i)
+            kind = self._attempt(lengths)
+            if not isinstance(kind, Traced):
+                raise NotAlike(f"it cannot be traced for {_said(lengths)}")
+            if not self._asks_the_same(kind.guard):
                 raise NotAlike("what it asks of a node depends on the number of its children")
-        self._check_items(*traces[0])
-        pattern = find_pattern(traces, tuple(self.k.lists))
-        self._exclude(pattern, several[0])
-        self._insert(guard, pattern)
+            if i == 0:
+                self._check_items(lengths, kind)
+            yield lengths, kind
 
     def _lengths(self, i: int) -> dict[str, int]:
         """Different lengths for different lists."""
         return {name: FOUND_AT[(i + j) % len(FOUND_AT)] for j, name in enumerate(self.chosen)}
 
-    def _trace(self, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None) -> Traced:
-        """The kind of a node with so many children."""
-        traced = self._attempt(lengths, facts)
-        if isinstance(traced, Traced):
-            return traced
-        raise NotAlike(f"it cannot be traced for {_said(lengths)}")
-
-    def _attempt(self, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None) -> Traced | Guard:
-        """The kind of a node with so many children; or, where the model fails, how far it got."""
+    def _attempt(self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None) -> Traced | Guard:
+        """The kind of a node with so many children; or, where the model fails, the questions it got to."""
         asked = Facts(Supposing(self.oracle, lengths, facts))
         try:
             return trace_kind(self.k, asked)
         except (Exception, Impossible, MissingAttribute):
             return asked.guard()
 
-    def _check_items(self, lengths: Mapping[str, int], kind: Traced) -> None:
+    def _asks_the_same(self, guard: Guard) -> bool:
+        return open_lengths(guard, self.chosen) == open_lengths(self.kind.guard, self.chosen)
+
+    def _check_items(self, lengths: Lengths, kind: Traced) -> None:
         """Refuse a model that does different things for different children.
 
         That an attribute of a child is None may be asked, if the model fails where it is or does not care.
@@ -108,7 +120,7 @@ class _Widening:
             if index is None:
                 continue
             if not isinstance(test, IsNone) or answer is True or len(test.path) > 1:
-                asked = "which children it has" if isinstance(test, IsLeaf) else f"'{test.name}'"
+                asked = "being a leaf" if isinstance(test, IsLeaf) else f"'{test.name}'"
                 raise NotAlike(f"what it does depends on {asked} of a child")
             if index not in (0, max(lengths.values()) - 1):
                 continue  # the others are like these
@@ -119,19 +131,27 @@ class _Widening:
             if isinstance(other, Traced) and (other.lets, other.results) != (kind.lets, kind.results):
                 raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
 
-    def _exclude(self, pattern: Kind, base: dict[str, int]) -> None:
+    def _exclude(self, pattern: Kind) -> None:
         """Keep lengths for which the trace is no instance of the pattern from the kind of any arity."""
+        base = self._lengths(0)
         for lengths in filter(self._is_possible, self._checked(base)):
             try:
                 other = self._attempt(lengths)
             except (NeedsExample, NeedsStates):
                 other = self.kind.guard
-            guard = other.guard if isinstance(other, Traced) else other
-            same = _opened(guard, self.chosen) == _opened(self.kind.guard, self.chosen)
-            if isinstance(other, Traced) and same and is_instance(other, pattern, lengths, tuple(self.k.lists)):
+            if isinstance(other, Traced) and self._asks_the_same(other.guard) and self._fits(other, pattern):
                 continue
-            wanted = {name: n for name, n in lengths.items() if n != base[name]}
-            self.tree.exclude(_before_items(_opened(guard, self.chosen, except_for=wanted), self.chosen))
+            guard = other.guard if isinstance(other, Traced) else other
+            special = {name: n for name, n in lengths.items() if n != base[name]}
+            self.tree.exclude(_before_items(_with_lengths(guard, self.chosen, special), self.chosen))
+        if not self._fits(self.kind, pattern):
+            self.tree.exclude(_before_items(self.kind.guard, self.chosen))
+
+    def _fits(self, kind: Traced, pattern: Kind) -> bool:
+        """Is a kind of the same questions an instance of the pattern?"""
+        lengths = {t.name: n for t, n in _facts(kind.guard) if isinstance(t, Length) and isinstance(n, int)}
+        known = {name: n for name, n in lengths.items() if name in self.chosen}
+        return is_instance(kind, pattern, known, tuple(self.k.lists))
 
     def _checked(self, base: dict[str, int]) -> Iterator[dict[str, int]]:
         """Lengths that may be special: each list by itself, and none or one in all lists."""
@@ -141,51 +161,32 @@ class _Widening:
         if len(self.chosen) > 1:
             yield from (dict.fromkeys(self.chosen, n) for n in (0, 1))
 
-    def _is_possible(self, lengths: Mapping[str, int]) -> bool:
+    def _is_possible(self, lengths: Lengths) -> bool:
         """A node that is no leaf has children in some relation."""
         relations = {*self.k.slots, *self.k.lists}
         return any(lengths.values()) or Fact(IsLeaf(), False) not in self.kind.guard or relations != set(lengths)
-
-    def _insert(self, guard: Guard, pattern: Kind) -> None:
-        """Add the pattern as a kind in place of the kinds that are its instances."""
-        for other in list(self.tree.order):
-            if _opened(other.guard, self.chosen) == guard:
-                lengths = {
-                    test.name: answer
-                    for test, answer in _facts(other.guard)
-                    if isinstance(test, Length) and isinstance(answer, int) and test.name in self.chosen
-                }
-                if is_instance(other, pattern, lengths, tuple(self.k.lists)):
-                    self.tree.remove(other)
-        self.tree.insert(Traced(guard, pattern.lets, pattern.results))
 
 
 def _facts(guard: Guard) -> Iterator[tuple[Test, Answer]]:
     return ((fact.test, fact.answer) for fact in guard)
 
 
-def _opened(guard: Guard, chosen: tuple[str, ...], except_for: Mapping[str, int] | None = None) -> Guard:
-    """The guard with the lengths of the chosen lists left open, and without questions about their items."""
-    found = []
-    for fact in guard:
-        match fact.test:
-            case Length(name, ()) if name in chosen and name not in (except_for or {}):
-                found.append(replace(fact, answer=None))
-            case test if except_for is not None or _item(test, chosen) is None:
-                found.append(fact)
-    return tuple(found)
+def _with_lengths(guard: Guard, lists: tuple[str, ...], lengths: Lengths) -> Guard:
+    """The guard with these lengths of the lists; those of the others are left open."""
+    own = {Length(name) for name in lists}
+    return tuple(replace(f, answer=lengths.get(f.test.name)) if f.test in own else f for f in guard)
 
 
-def _before_items(guard: Guard, chosen: tuple[str, ...]) -> Guard:
-    """The questions before the first one about an item of the chosen lists."""
-    first = next((i for i, fact in enumerate(guard) if _item(fact.test, chosen) is not None), len(guard))
+def _before_items(guard: Guard, lists: tuple[str, ...]) -> Guard:
+    """The questions before the first one about an item of the lists."""
+    first = next((i for i, fact in enumerate(guard) if _item(fact.test, lists) is not None), len(guard))
     return guard[:first]
 
 
-def _item(test: Test, chosen: tuple[str, ...]) -> int | None:
-    """The index of the child in a chosen list that the question is about."""
+def _item(test: Test, lists: tuple[str, ...]) -> int | None:
+    """The index of the child in one of the lists that the question is about."""
     match test.path:
-        case (Item(name, index), *_) if name in chosen:
+        case (Item(name, index), *_) if name in lists:
             return index
         case _:
             return None
@@ -200,5 +201,5 @@ def _constants(code: CodeType) -> Iterator[int]:
             yield from (constant, constant + 1)
 
 
-def _said(lengths: Mapping[str, int]) -> str:
+def _said(lengths: Lengths) -> str:
     return " and ".join(f"{n} children in '{name}'" for name, n in lengths.items())
