@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree
@@ -200,6 +201,7 @@ class Trace:
             facts = Facts(seen)
             try:
                 kind = trace_kind(k, facts)
+                learn_counts(k, kind.guard)
                 if not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
                     self._tree.insert(kind)
                 exploration.reached[kind.guard] = "seen"

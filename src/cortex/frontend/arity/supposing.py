@@ -8,7 +8,7 @@ from typing import Any
 
 from cortex.frontend.facts import Answer, Oracle, Path, Seen
 from cortex.frontend.signals import NeedsExample
-from cortex.ra.ir import Hop, IsLeaf, Item, Length, Test
+from cortex.ra.ir import Counts, Hop, IsLeaf, Item, Length, Test
 
 
 class Supposing:
@@ -31,6 +31,8 @@ class Supposing:
                 return self.lengths[name]
             case IsLeaf(()) if any(self.lengths.values()):
                 return False
+            case Counts(_, relation, ()) if relation in self.lengths:
+                return True
         return self.oracle.answer(_at(test, self._real(test.path)))
 
     def sample(self, name: str, path: Path) -> Any:
