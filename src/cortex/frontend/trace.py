@@ -17,6 +17,7 @@ from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
 from cortex.frontend.arity.counts import learn_counts
+from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree
@@ -176,6 +177,11 @@ class Trace:
                 self._knowledge.definition,
             )
         return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
+
+    def per_arity(self) -> list[str]:
+        """A line for each reason why kinds traced so far are for one number of children each."""
+        kinds = self.model().kinds
+        return say_why(self._tree, {id(t): kind.name for t, kind in zip(self._tree.order, kinds, strict=True)})
 
     def _forget(self) -> None:
         self._tree = DecisionTree()
