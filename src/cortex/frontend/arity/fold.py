@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cortex.frontend.arity.values import Fold, NotAlike, Part, Whole
+from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Whole
 from cortex.ra import ir
 
 if TYPE_CHECKING:
@@ -23,39 +23,45 @@ def settle(r: Rolling, fold: Fold) -> Whole | Part:
     """The fold with every complete set of parts reduced; what is left must be of one child."""
     terms = fold.terms
     while True:
-        left = _incomplete(r, fold.fn, terms)
-        if len({part.child for part in left}) <= 1:
-            return _combined(r, fold, terms, left)
-        opened = tuple(inner for term in terms for inner in (_opened(r, fold.fn, term) if term in left else (term,)))
+        left = _left(r, fold.fn, terms)
+        of = {term.child for term in left.values()}
+        if len(of) <= 1:
+            return _combined(r, fold.fn, terms, left)
+        opened = tuple(
+            inner for i, term in enumerate(terms) for inner in (_opened(r, fold.fn, term) if i in left else (term,))
+        )
         if opened == terms:
-            raise NotAlike(f"{_named_children(left)} enter {SAID[fold.fn]} differently")
+            (relation, first), (_, second) = sorted(of, key=str)[:2]
+            raise NotAlike(f"children {first} and {second} of '{relation}' enter {SAID[fold.fn]} differently")
         terms = opened
 
 
 SAID = {"add": "a sum", "max": "a maximum", "min": "a minimum"}
 
 
-def _incomplete(r: Rolling, fn: str, terms: tuple[Whole | Part, ...]) -> set[Part]:
-    """The parts that some child lacks, or that a sum has more often for some child than for another."""
-    found: dict[str, Counter[int]] = {}
-    odd: set[Part] = set()
+def _left(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...]) -> dict[int, Part]:
+    """The parts, by position, that are not in a complete set: one for each child.
+
+    A sum may have a set several times; what some child has more often than another is left.
+    """
+    counts: dict[str, Counter[int]] = {}
     for term in terms:
+        if isinstance(term, Part) and term.child[1] is not None:
+            counts.setdefault(term.name, Counter())[term.child[1]] += 1
+    met: Counter[Part] = Counter()
+    left: dict[int, Part] = {}
+    for position, term in enumerate(terms):
         if isinstance(term, Part):
-            index = term.child[1]
-            if index is None:
-                odd.add(term)
-            else:
-                found.setdefault(term.name, Counter())[index] += 1
-    for term in terms:
-        if isinstance(term, Part) and term not in odd:
-            counts = found[term.name]
-            complete = len(counts) == r.lengths.get(term.child[0])
-            if not complete or (fn == "add" and len(set(counts.values())) > 1):
-                odd.add(term)
-    return odd
+            relation, index = term.child
+            own = counts.get(term.name, Counter())
+            is_complete = index is not None and len(own) == r.lengths.get(relation)
+            met[term] += 1
+            if not is_complete or (fn == "add" and met[term] > min(own.values())):
+                left[position] = term
+    return left
 
 
-def _opened(r: Rolling, fn: str, term: Whole | Part) -> tuple[Whole | Part, ...]:
+def _opened(r: Rolling, fn: FoldFn, term: Whole | Part) -> tuple[Whole | Part, ...]:
     """The terms of a term that is itself a sum (or maximum, minimum)."""
     match r.graph.op(term.name):
         case ir.Binary(inner, x, y) if inner == fn:
@@ -66,27 +72,20 @@ def _opened(r: Rolling, fn: str, term: Whole | Part) -> tuple[Whole | Part, ...]
             return (term,)
 
 
-def _combined(r: Rolling, fold: Fold, terms: tuple[Whole | Part, ...], left: set[Part]) -> Whole | Part:
+def _combined(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...], left: dict[int, Part]) -> Whole | Part:
     """One reduction for each complete set of parts, what is per node, then what is left of one child."""
-    counts = Counter(term.name for term in terms)
-    wholes: dict[str, Whole] = {}
-    for term in terms:
-        if term in left or term.name in wholes:
-            continue
+    kept = [term for position, term in enumerate(terms) if position not in left]
+    counts = Counter(term.name for term in kept)
+    names = []
+    for term in {term.name: term for term in kept}.values():
         name, times = term.name, counts[term.name]
         if isinstance(term, Part):
             relation = term.child[0]
-            name, times = r.emit(ir.OverChildren(fold.fn, name, relation)), times // r.lengths[relation]
-        if fold.fn == "add" and times > 1:
+            name, times = r.emit(ir.OverChildren(fn, name, relation)), times // r.lengths[relation]
+        if fn == "add" and times > 1:
             name = r.emit(ir.Binary("mul", r.emit(ir.Fill(float(times), ())), name))
-        wholes[term.name] = Whole(name)
-    first, *others = (*(whole.name for whole in wholes.values()), *(term.name for term in terms if term in left))
+        names.append(name)
+    first, *others = (*names, *(term.name for term in left.values()))
     for other in others:
-        first = r.emit(ir.Binary(fold.fn, first, other))
-    return r.taken(first, next(iter(left), None))
-
-
-def _named_children(parts: set[Part]) -> str:
-    children = sorted({part.child for part in parts}, key=str)
-    (relation, first), (_, second) = children[:2]
-    return f"children {first} and {second} of '{relation}'"
+        first = r.emit(ir.Binary(fn, first, other))
+    return r.taken(first, next(iter(left.values()), None))
