@@ -28,7 +28,9 @@ def test_every_reduction_is_one_kind_after_one_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", PER_CHILD)
 def test_every_way_to_treat_a_child(name: str) -> None:
-    model = model_of(lambda node, w, states: sum((PER_CHILD[name](node, w, w.E[node.word], h) for h in states), w.E[node.word]))
+    model = model_of(
+        lambda node, w, states: sum((PER_CHILD[name](node, w, w.E[node.word], h) for h in states), w.E[node.word])
+    )
     trace = Trace(model, WEIGHTS)
     trace.see([star(3)])
     assert [k.name for k in checked(trace).kinds] == ["leaf", "inner"], trace.per_arity()
@@ -49,11 +51,11 @@ def test_random_loops(seed: int) -> None:
         assert_same(trace, model, root)
 
 
-@pytest.mark.parametrize("seed", range(40, 46))
+@pytest.mark.parametrize("seed", range(40, 44))
 def test_compiled_random_loops(seed: int) -> None:
     rng = Random(seed)
     model = model_of(random_combine(rng))
-    fast = cortex.compile(model, WEIGHTS, examples=[star(2)])
+    fast = cortex.compile(model, WEIGHTS, examples=[star(1), star(2)])
     before = fast.compilations
     for root in [tree(rng, 3, 6), *(star(n) for n in (1, 2, 40))]:
         np.testing.assert_allclose(fast(root).out, unmerged(model, root)["out"], rtol=2e-4, atol=2e-5)

@@ -43,13 +43,17 @@ def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[s
     for relation, n in lengths.items():
         if n == 1:
             expected = write_out(expected, relation, 1, declared)
-    expected = simplify_kind(expected, declared)
     several = {relation: n for relation, n in lengths.items() if n > 1}
-    for unstack_all in (False, True):  # of one child and the node itself, either may be the pattern's way
+
+    def form(lets: tuple[ir.Let, ...], results: tuple[str, ...], unstack_all: bool) -> ir.Kind:
+        rolled = roll(lets, results, several, declared, unstack_all)
+        return simplify_kind(ir.Kind("rolled", guard, rolled.graph.builder.lets, rolled.results), declared)
+
+    # A value of the node stacked on one of its only child is a stack in the pattern, but need not look like one.
+    for unstack_all in (False, True) if 1 in lengths.values() else (False,):
         with suppress(NotAlike):
-            rolled = roll(kind.lets, kind.results, several, declared, unstack_all)
-            found = ir.Kind("traced", guard, rolled.graph.builder.lets, rolled.results)
-            if same_graph(expected, simplify_kind(found, declared)):
+            found = form(kind.lets, kind.results, unstack_all)
+            if same_graph(form(expected.lets, expected.results, unstack_all), found):
                 return True
     return False
 

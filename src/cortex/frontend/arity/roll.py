@@ -44,7 +44,7 @@ def roll(
 ) -> Rolled:
     """Roll up the items of the list relations in `lengths`, each of at least 2; `NotAlike` where that cannot be.
 
-    With `unstack_all`, stacks are taken apart even if they hold values of less than two children.
+    With `unstack_all`, every concatenation is taken apart, even one of values of less than two children.
     """
     rolling = Rolling(lengths, declared, unstack_all)
     known: dict[str, Value | NotAlike] = {}

@@ -91,7 +91,7 @@ def _contract(r: Rolling, op: ir.Contract, operands: Mapping[str, Value]) -> Val
 
 def _concat(r: Rolling, op: ir.Concat, operands: Mapping[str, Value]) -> Value:
     values = [operands[x] for x in op.xs]
-    if not any(isinstance(v, Stack) and v.axis == op.axis for v in values):
+    if not r.unstack_all and not any(isinstance(v, Stack) and v.axis == op.axis for v in values):
         s = _first_stack(values)
         names = tuple(str(i) for i in range(len(values)))
         pieces = {name: _pieces(r, v, s.axis, s.extents) for name, v in zip(names, values, strict=True)}
