@@ -31,7 +31,7 @@ def model_of(combine: Combine) -> Any:
             return cortex.tanh(w.E[node.word])
         states = []
         for child in node.children:
-            states.append(looped(child, w))  # noqa: PERF401  a comprehension would not take them one by one
+            states.append(looped(child, w))
         return combine(node, w, states)
 
     return looped

@@ -101,7 +101,7 @@ def test_what_a_merged_kind_looks_like(golden: Callable[[str, str], None]) -> No
             return w.E[node.word]
         rows = []
         for child in node.children:
-            rows.append(attention(child, w).reshape(1, H))  # noqa: PERF401
+            rows.append(attention(child, w).reshape(1, H))
         values = cortex.concat(rows)
         shares = cortex.softmax(values @ w.q, axis=0)
         return cortex.tanh(shares @ values / len(rows) + w.b)

@@ -115,15 +115,15 @@ class _Widening:
 
         That an attribute of a child is None may be asked, if the model fails where it is or does not care.
         """
-        for test, answer in _facts(kind.guard):
-            index = _item(test, self.chosen)
-            if index is None:
-                continue
+        asked = [(test, answer) for test, answer in _facts(kind.guard) if _item(test, self.chosen) is not None]
+        for test, answer in asked:
             if not isinstance(test, IsNone) or answer is True or len(test.path) > 1:
-                asked = "being a leaf" if isinstance(test, IsLeaf) else f"'{test.name}'"
-                raise NotAlike(f"what it does depends on {asked} of a child")
-            if index not in (0, max(lengths.values()) - 1):
+                what = "being a leaf" if isinstance(test, IsLeaf) else f"'{test.name}'"
+                raise NotAlike(f"what it does depends on {what} of a child")
+        for test, _ in asked:
+            if _item(test, self.chosen) not in (0, max(lengths.values()) - 1):
                 continue  # the others are like these
+            assert isinstance(test, IsNone)
             try:
                 other = self._attempt(lengths, {test: True})
             except (NeedsExample, NeedsStates):
