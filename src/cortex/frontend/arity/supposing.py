@@ -3,58 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from cortex.frontend.facts import Answer, Oracle, Path, Seen
+from cortex.frontend.facts import Answer, Exploring, Oracle, Path, Seen
 from cortex.frontend.signals import NeedsExample
-from cortex.ra.ir import Counts, Hop, IsLeaf, Item, Length, Test
+from cortex.ra.ir import Counts, IsLeaf, Item, Length, Test
 
 
-class Supposing:
-    """An oracle that supposes lengths of the node's own lists, and other facts; the children there are stand for all.
+def supposing(oracle: Oracle, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None) -> Oracle:
+    """An oracle like `oracle` that supposes these lengths of the node's own lists, and other facts."""
+    facts = {**(facts or {}), **{Length(name): n for name, n in lengths.items()}}
+    if isinstance(oracle, Seen):
+        return Supposed(oracle, lengths, facts)
+    assert isinstance(oracle, Exploring)
+    return Exploring({**oracle.forced, **facts}, oracle.knowledge)
 
-    Of a real node, child i of a list is the real child i, or if there are fewer, one of those there are.
+
+class Supposed(Seen):
+    """A real node, as if it had other numbers of children.
+
+    Child i of a list is the real child i, or if there are fewer, one of those there are.
     """
 
-    def __init__(self, oracle: Oracle, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None) -> None:
-        self.oracle = oracle
+    def __init__(self, seen: Seen, lengths: Mapping[str, int], facts: Mapping[Test, Answer]) -> None:
+        super().__init__(seen.node, seen.knowledge)
         self.lengths = lengths
-        self.facts = facts or {}
+        self.facts = facts
 
     def answer(self, test: Test) -> Answer:
-        """What is supposed, else what the oracle says of such a child."""
+        """What is supposed, else what is true of the real node."""
         if test in self.facts:
             return self.facts[test]
         match test:
-            case Length(name, ()) if name in self.lengths:
-                return self.lengths[name]
             case IsLeaf(()) if any(self.lengths.values()):
                 return False
             case Counts(_, relation, ()) if relation in self.lengths:
                 return True
-        return self.oracle.answer(_at(test, self._real(test.path)))
+            case _:
+                return super().answer(test)
 
-    def sample(self, name: str, path: Path) -> Any:
-        """What the oracle shows."""
-        return self.oracle.sample(name, self._real(path))
-
-    def is_missing(self, name: str, path: Path) -> object | None:
-        """What the oracle says."""
-        return self.oracle.is_missing(name, self._real(path))
-
-    def _real(self, path: Path) -> Path:
-        return tuple(self._hop(hop, path[:i]) for i, hop in enumerate(path))
-
-    def _hop(self, hop: Hop, above: Path) -> Hop:
-        """`hop`, or an item that the real node has."""
-        if above or not isinstance(hop, Item) or hop.name not in self.lengths or not isinstance(self.oracle, Seen):
-            return hop
-        there = self.oracle.answer(Length(hop.name))
-        if not isinstance(there, int) or there == 0:
-            raise NeedsExample(f"a node with children in '{hop.name}'")
-        return Item(hop.name, hop.index % there)
-
-
-def _at(test: Test, path: Path) -> Test:
-    return test if test.path == path else replace(test, path=path)
+    def _resolve(self, path: Path) -> Any:
+        match path:
+            case (Item(name, index), *rest) if name in self.lengths:
+                there = len(self.knowledge.accessors.items(self.node, name))
+                if there == 0:
+                    raise NeedsExample(f"a node with children in '{name}'")
+                return super()._resolve((Item(name, index % there), *rest))
+            case _:
+                return super()._resolve(path)

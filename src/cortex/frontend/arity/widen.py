@@ -15,7 +15,7 @@ from types import CodeType
 
 from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.pattern import find_pattern, is_instance
-from cortex.frontend.arity.supposing import Supposing
+from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Facts, Oracle
@@ -101,7 +101,7 @@ class _Widening:
 
     def _attempt(self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None) -> Traced | Guard:
         """The kind of a node with so many children; or, where the model fails, the questions it got to."""
-        asked = Facts(Supposing(self.oracle, lengths, facts))
+        asked = Facts(supposing(self.oracle, lengths, facts))
         try:
             return trace_kind(self.k, asked)
         except (Exception, Impossible, MissingAttribute):
