@@ -14,7 +14,7 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample
-from cortex.ra.ir import Each, Equals, Fact, HasLength, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
+from cortex.ra.ir import Counts, Each, Equals, Fact, HasLength, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
 
 Answer = bool | int | float | str | None
 Path = tuple[Hop, ...]
@@ -78,7 +78,7 @@ class Facts:
             case IsLeaf(path):
                 lengths = (a for t, a in self.known.items() if isinstance(t, Length) and t.path == path)
                 return False if any(lengths) else None
-            case IsNone() | HasLength():
+            case IsNone() | HasLength() | Counts():
                 return None
             case _:
                 assert_never(test)
@@ -108,7 +108,7 @@ class Exploring:
 
     def _usual(self, test: Test) -> Answer:
         match test:
-            case IsLeaf() | Equals():
+            case IsLeaf() | Equals() | Counts():
                 return True
             case IsNone(name, path):
                 return path in self.leaf and name in self.knowledge.slots
@@ -158,6 +158,10 @@ class Seen:
                 return len(k.accessors.items(owner, name))
             case HasLength(name, count):
                 return len(k.accessors.items(owner, name)) == count
+            case Counts(name, relation):
+                count = k.accessors.read(owner, name, None)
+                is_count = isinstance(count, int | np.integer) and not isinstance(count, bool)
+                return is_count and int(count) == len(k.accessors.items(owner, relation))
             case Equals(name, value):
                 return bool(plain(k.accessors.read(owner, name, None), name, owner) == value)
             case Value(name):

@@ -35,6 +35,8 @@ class Knowledge:
         self.tags: dict[str, None] = {}
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""
+        self.counts: dict[str, str] = {}
+        """Attributes that hold the number of children in a list relation, as far as seen: `num_children`."""
         self.fields: dict[str, TensorType] = {}
         self.states: StateForm | None = None
         self.first_kind = ""

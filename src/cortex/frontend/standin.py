@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cortex.frontend.absence import has_default, refuse_absence_test
+from cortex.frontend.arity.counts import ask_equals, ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
 from cortex.frontend.facts import ABSENT, Path, is_plain, plain
@@ -21,8 +22,7 @@ from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
 from cortex.frontend.tensor import Operand, Tensor
-from cortex.ra.ir import Each, Equals, Field, IsLeaf, IsNone, Item, Length, Slot
-from cortex.ra.ir import Value as ValueOf
+from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
@@ -248,7 +248,7 @@ class Attribute(Operand, StandIn):
         if any(isinstance(hop, Each) for hop in path):
             raise _each_fact(self._cortex_name)
         builder().knowledge.tags.setdefault(self._cortex_name)
-        self._cortex_answer = builder().facts.ask(ValueOf(self._cortex_name, path))
+        self._cortex_answer = ask_value(self._cortex_name, path)
         return self._cortex_answer
 
     def __eq__(self, other: object) -> Any:
@@ -269,7 +269,7 @@ class Attribute(Operand, StandIn):
         if any(isinstance(hop, Each) for hop in path):
             raise _each_fact(self._cortex_name)
         builder().knowledge.tags.setdefault(self._cortex_name)
-        return builder().facts.ask(Equals(self._cortex_name, plain(other, self._cortex_name, self), path))
+        return ask_equals(self._cortex_name, plain(other, self._cortex_name, self), path)
 
     def __ne__(self, other: object) -> Any:
         return Tensor(self._cortex_value()) != other if isinstance(other, Tensor) else not self == other

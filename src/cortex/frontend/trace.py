@@ -16,6 +16,9 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.frontend.arity.counts import learn_counts
+from cortex.frontend.arity.say_why import say_why
+from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree
 from cortex.frontend.explore import Exploration, Guard
@@ -122,20 +125,20 @@ class Trace:
 
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
-        before = len(self._tree.order)
+        before = self._tree.changes
         forgot = False
         done = False
         while not done:
             self.explore()
             try:
                 done = self._see_once(roots)
-                if done and len(self._tree.order) != before:
+                if done and self._tree.changes != before:
                     assert self._exploration is not None
                     self._exploration.run()
             except Restart:
                 self._forget()
                 forgot = True
-        return forgot or len(self._tree.order) != before
+        return forgot or self._tree.changes != before
 
     def _refuse_unseen(self, roots: list[Any]) -> None:
         """Refuse structures whose children have other names than the model's; a better error than what came of it."""
@@ -175,6 +178,11 @@ class Trace:
             )
         return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
 
+    def per_arity(self) -> list[str]:
+        """A line for each reason why kinds traced so far are for one number of children each."""
+        kinds = self.model().kinds
+        return say_why(self._tree, {id(t): kind.name for t, kind in zip(self._tree.order, kinds, strict=True)})
+
     def _forget(self) -> None:
         self._tree = DecisionTree()
         self._exploration = None
@@ -185,7 +193,7 @@ class Trace:
         k, exploration = self._knowledge, self._exploration
         assert exploration is not None
         relations = (len(k.slots), len(k.lists))
-        kinds = len(self._tree.order)
+        changes = self._tree.changes
         if self.is_partial:
             for root in roots:
                 self._look_below(root)
@@ -199,7 +207,9 @@ class Trace:
             facts = Facts(seen)
             try:
                 kind = trace_kind(k, facts)
-                self._tree.insert(kind)
+                learn_counts(k, kind.guard)
+                if not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
+                    self._tree.insert(kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
                 waiting.setdefault(("", bool(k.children(node)), facts.guard()), node)
@@ -218,7 +228,7 @@ class Trace:
                     raise self._raised(error, node) from error
             if relations != (len(k.slots), len(k.lists)):
                 return False  # who is a leaf, and which nodes there are, was not known before
-        if waiting and kinds == len(self._tree.order):
+        if waiting and changes == self._tree.changes:
             self._resolve(waiting)
         return not waiting
 
