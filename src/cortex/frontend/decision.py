@@ -18,11 +18,11 @@ from cortex.ra.ir import Fact, IsLeaf, IsNone, Let, Test
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The trace of one kind: every question it asked, its graph and its results."""
+    """The trace of one kind: every question it asked, its graph and its results by the names of states."""
 
     guard: tuple[Fact, ...]
     lets: tuple[Let, ...]
-    results: tuple[str, ...]
+    results: dict[str, str]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from cortex.frontend.weights import Weights
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
-    from cortex.frontend.model import RecursiveModel
+    from cortex.frontend.model import TracedModel
 
 
 class Knowledge:
@@ -22,7 +22,7 @@ class Knowledge:
     """
 
     def __init__(
-        self, model: RecursiveModel, arguments: dict[str, Any], weights: Weights, accessors: Accessors
+        self, model: TracedModel, arguments: dict[str, Any], weights: Weights, accessors: Accessors
     ) -> None:
         self.name = model.name
         self.model = model

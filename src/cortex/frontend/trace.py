@@ -20,10 +20,10 @@ from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree
 from cortex.frontend.explore import Exploration, Guard
 from cortex.frontend.facts import Facts, Seen
-from cortex.frontend.fields import Accessors, Declared
+from cortex.frontend.fields import Declared
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.model import RecursiveModel
+from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
@@ -42,16 +42,17 @@ class Trace:
 
     def __init__(
         self,
-        model: RecursiveModel,
+        model: TracedModel,
         weights: Weights | Mapping[str, Any] | str | os.PathLike[str] | None = None,
         fields: Mapping[str, str | Callable[[Any], Any] | Declared] | None = None,
         children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
-        if not isinstance(model, RecursiveModel):
+        if not isinstance(model, TracedModel):
             raise ModelError(f"a {type(model).__name__} is not a model; decorate the function with @cortex.model.")
-        refuse_type_of_node(model.function.__code__, model.node_parameter)
+        if isinstance(model, RecursiveModel):
+            refuse_type_of_node(model.function.__code__, model.node_parameter)
         self.weights = Weights.of(weights)
-        self.accessors = Accessors(fields, children)
+        self.accessors = model.accessors(fields, children)
         self._model = model
         arguments = model.arguments(WeightSpace(self.weights))
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
@@ -63,7 +64,8 @@ class Trace:
         while self._exploration is None:
             exploration = Exploration(self._knowledge, self._tree)
             try:
-                exploration.run()
+                if self._model.explores:
+                    exploration.run()
                 self._exploration = exploration
             except Restart:
                 self._forget()
@@ -128,8 +130,8 @@ class Trace:
         while not done:
             self.explore()
             try:
-                done = self._see_once(roots)
-                if done and len(self._tree.order) != before:
+                done = self._see_once(self._model.roots(roots))
+                if done and self._model.explores and len(self._tree.order) != before:
                     assert self._exploration is not None
                     self._exploration.run()
             except Restart:
@@ -140,7 +142,7 @@ class Trace:
     def _refuse_unseen(self, roots: list[Any]) -> None:
         """Refuse structures whose children have other names than the model's; a better error than what came of it."""
         k = self._knowledge
-        nodes = list(islice(postorder(roots, k.children), LOOKED_AT))
+        nodes = list(islice(postorder(self._model.roots(roots), k.children), LOOKED_AT))
         relations = k.accessors.relations([*sorted(k.slots), *sorted(k.lists)])
         known = [a for _, a, _ in relations if any(attribute_of(node, a) is not ABSENT for node in nodes)]
         unknown = [relation for relation in relations if relation[1] not in known]
@@ -151,7 +153,7 @@ class Trace:
         failure, self.accessors.failure = self.accessors.failure, None
         if failure is None or failure.error is not error:
             return error
-        place = place_of(failure.node, roots, names, self._knowledge)
+        place = place_of(failure.node, self._model.roots(roots), names, self._knowledge)
         if isinstance(error, StructureError):
             error = StructureError(f"at {place}, {error}")
             error.says_where = True
@@ -178,7 +180,7 @@ class Trace:
     def _forget(self) -> None:
         self._tree = DecisionTree()
         self._exploration = None
-        self._knowledge.states = None
+        self._model.forgotten(self._knowledge)
 
     def _see_once(self, roots: list[Any]) -> bool:
         """One walk over the structures, children first; False if it has to be repeated with what it learned."""
@@ -237,6 +239,9 @@ class Trace:
     def _resolve(self, waiting: dict[tuple[str, bool, Guard], Any]) -> None:
         """No kind can be traced first: suppose the states. One node that asks nothing stands for all like it."""
         k = self._knowledge
+        problem = self._model.no_base_case()
+        if problem is not None:
+            raise problem
         nodes = [node for (question, *_), node in waiting.items() if not question]
         asked = next((question for question, *_ in waiting if question), "")
         try:
