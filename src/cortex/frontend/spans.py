@@ -22,11 +22,14 @@ DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
 """Library code that asks for an object's class on behalf of its caller: `isinstance` with an abstract class,
 `functools.singledispatch`."""
 
+TORCH = tuple(os.path.join(p, "torch") + os.sep for p in LIBRARIES)
+"""Where torch is installed: its modules call operators on behalf of the user's code."""
+
 Position = tuple[int | None, int | None, int | None, int | None]
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that does not belong to the front end."""
+    """The innermost frame that belongs neither to the front end nor to torch."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_passed_over(frame.f_code.co_filename):
         frame = frame.f_back
@@ -34,7 +37,7 @@ def user_frame() -> FrameType | None:
 
 
 def _is_passed_over(file: str) -> bool:
-    return file.startswith(HERE) or file in DISPATCHERS
+    return file.startswith((HERE, *TORCH)) or file in DISPATCHERS
 
 
 def is_library(file: str) -> bool:
@@ -71,7 +74,7 @@ def span_of_error(error: BaseException) -> Span | None:
     trace, found = error.__traceback__, None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(HERE):
+        if not code.co_filename.startswith((HERE, *TORCH)):
             found = span_at(code, trace.tb_lasti)
         trace = trace.tb_next
     return found

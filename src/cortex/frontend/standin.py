@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,6 +24,9 @@ from cortex.frontend.spans import fail, user_frame, user_span
 from cortex.frontend.tensor import Operand, Tensor
 from cortex.ra.ir import Each, Equals, Field, IsLeaf, IsNone, Item, Length, Slot
 from cortex.ra.ir import Value as ValueOf
+
+ATTRIBUTE: ContextVar[type[Attribute]] = ContextVar("cortex_attribute")
+"""What reading an attribute gives; `Attribute` where nothing is set."""
 
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
@@ -92,7 +96,7 @@ def read_attribute(owner: StandIn, name: str) -> Any:
         if missing is not None and not has_default():
             raise MissingAttribute(f"a {type(missing).__name__} has no attribute '{name}'", missing, name)
         return None
-    return Attribute(owner, name)
+    return ATTRIBUTE.get(Attribute)(owner, name)
 
 
 def _each_fact(question: str) -> Exception:

@@ -34,6 +34,7 @@ class Weights:
             )
         self._arrays = {str(name): to_float32(value, str(name)) for name, value in given.items()}
         self._constants: dict[int, tuple[str, object]] = {}
+        self._equal: dict[tuple[tuple[int, ...], bytes], Array] = {}
 
     @classmethod
     def of(cls, source: Weights | Mapping[str, Any] | str | os.PathLike[str] | None) -> Weights:
@@ -67,6 +68,11 @@ class Weights:
             self._arrays[name] = to_float32(value, name)
             self._constants[key] = (name, value)  # holding the value keeps its id from being reused
         return self._constants[key][0]
+
+    def equal_constant(self, value: object) -> str:
+        """As `constant`, by content: arrays that a model makes anew in every trace are one constant."""
+        array = to_float32(value, "constant")
+        return self.constant(self._equal.setdefault((array.shape, array.tobytes()), array))
 
 
 def to_float32(value: Any, name: str) -> Array:

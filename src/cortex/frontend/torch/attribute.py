@@ -1,0 +1,93 @@
+"""`node.NAME` where torch code is traced: with torch's operators, and torch's methods where its value is a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from cortex.frontend.facts import ABSENT
+from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.fields import field_tensor
+from cortex.frontend.torch.tensor import TorchTensor, call
+
+OPERATORS = (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow", "neg",
+    "pos", "abs",
+)  # fmt: skip
+"""Special methods that compute with the field."""
+
+
+class TorchAttribute(Attribute):
+    """`owner.name`, which is not None."""
+
+    __slots__ = ()
+
+    def _cortex_is_array(self) -> bool:
+        """Is its value a tensor of torch, or an array?"""
+        sample = self._cortex_sample()
+        return isinstance(sample, np.ndarray) or hasattr(sample, "detach")
+
+    def _cortex_class(self) -> type:
+        sample = self._cortex_sample()
+        return type(sample) if sample is not ABSENT and self._cortex_is_array() else super()._cortex_class()
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith(("__", "_cortex")) and self._cortex_is_array():
+            return getattr(field_tensor(self), name)
+        return super().__getattr__(name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return field_tensor(self)[key] if self._cortex_is_array() else super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(field_tensor(self)) if self._cortex_is_array() else super().__iter__()
+
+    def __len__(self) -> int:
+        return len(field_tensor(self)) if self._cortex_is_array() else super().__len__()
+
+    def __bool__(self) -> bool:
+        return bool(field_tensor(self)) if self._cortex_is_array() else super().__bool__()
+
+    def __eq__(self, other: object) -> Any:
+        return self._cortex_compare("eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._cortex_compare("ne", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._cortex_compare("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._cortex_compare("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._cortex_compare("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._cortex_compare("ge", other)
+
+    __hash__ = Attribute.__hash__
+
+    def _cortex_compare(self, name: str, other: object) -> Any:
+        """Elementwise with tensors; else what the module does depends on it."""
+        method = f"__{name}__"
+        if other is not None and (isinstance(other, TorchTensor | torch.Tensor) or self._cortex_is_array()):
+            return call(getattr(torch.Tensor, method), self, other)
+        return getattr(Attribute, method)(self, other)
+
+
+def _operator(name: str) -> Any:
+    function = getattr(torch.Tensor, f"__{name}__")
+
+    def operator(self: Any, *args: Any) -> Any:
+        return call(function, self, *args)
+
+    operator.__name__ = f"__{name}__"
+    return operator
+
+
+for _name in OPERATORS:
+    setattr(TorchAttribute, f"__{_name}__", _operator(_name))
