@@ -161,6 +161,10 @@ class Trace:
             error.add_note(f"while reading `{failure.name}` of {place} (a {type(failure.node).__name__})")
         return error
 
+    def roots(self, requests: Iterable[Any]) -> list[Any]:
+        """The nodes that requests start from."""
+        return self._model.roots(requests)
+
     def model(self) -> Model:
         """The model with the kinds traced so far."""
         self.explore()

@@ -57,6 +57,19 @@ class Weights:
         """The arrays with these names: contiguous, float32, in the order given."""
         return {name: self._arrays[name] for name in names}
 
+    def replace(self, source: Mapping[str, Any]) -> None:
+        """Take new arrays of the same names and shapes; names that nobody gave before are left out."""
+        given = {name: to_float32(value, name) for name, value in source.items() if name in self._arrays}
+        missing = [name for name in self._arrays if name not in given and not name.startswith("const_")]
+        if missing:
+            raise ModelError(f"the new weights lack '{missing[0]}'; give all of them, as a state_dict does.")
+        for name, array in given.items():
+            if array.shape != self.shape(name):
+                raise ModelError(
+                    f"the new weight '{name}' has shape {array.shape}; the model was compiled for {self.shape(name)}."
+                )
+        self._arrays |= given
+
     def constant(self, value: object) -> str:
         """The name of an array the model closes over: const_0, const_1, ... by identity."""
         key = id(value)

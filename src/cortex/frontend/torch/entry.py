@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,21 +27,20 @@ class Request:
     only_node: Any
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Entry:
-    """A module with what its `forward` is called with. `example` has arguments of one call."""
+    """A module, and its methods that may be called on nodes."""
 
     name: str
     routine: Routine
     module: torch.nn.Module
     routines: dict[tuple[int, str], Routine]
     params: dict[int, str]
-    example: dict[str, Any] = field(default_factory=dict)
-    node_parameters: tuple[str, ...] = ()
-    tensor_parameters: tuple[str, ...] = ()
+    takes_list: bool = False
+    """Does forward itself take a list of structures?"""
 
     @classmethod
-    def of_module(cls, module: torch.nn.Module) -> Entry:
+    def of_module(cls, module: torch.nn.Module, takes_list: bool = False) -> Entry:
         """A module; its parameters and buffers are known by their names in its state_dict."""
         routines = routines_of(module)
         routine = routines.get((id(module), "forward"))
@@ -54,7 +53,7 @@ class Entry:
         params: dict[int, str] = {}
         for name, tensor in named:
             params.setdefault(id(tensor), name)
-        return cls(type(module).__name__, routine, module, routines, params)
+        return cls(type(module).__name__, routine, module, routines, params, takes_list)
 
     def weights(self) -> dict[str, Any]:
         """The parameters and buffers by name."""
@@ -73,19 +72,11 @@ class Entry:
         except TypeError as error:
             raise StructureError(f"call of {self.name}: {error}") from None
 
-    def learn(self, arguments: dict[str, Any]) -> None:
-        """Take the arguments of a call for an example of what calls are like."""
-        self.example = arguments
-        self.node_parameters = tuple(name for name, value in arguments.items() if holds_nodes(value))
-        self.tensor_parameters = tuple(
-            name for name, value in arguments.items() if isinstance(value, torch.Tensor | np.ndarray)
-        )
-        if not self.node_parameters:
-            raise ModelError(
-                f"{self.name} is given no structure: {', '.join(arguments) or 'nothing'}. Give an object with the "
-                "attributes that forward reads.",
-                span_of_function(self.routine.function.__code__),
-            )
+    def batch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """The structures of a call with one list of them; None where the list is what forward takes, or is none."""
+        if len(args) != 1 or kwargs or type(args[0]) is not list:
+            return None
+        return None if self.takes_list else args[0]
 
     def constants(self, arguments: dict[str, Any]) -> tuple[Any, ...]:
         """What tells calls apart that have to be compiled separately."""
@@ -96,22 +87,43 @@ class Entry:
             found.append((name, type(value), value) if plain else (name, "tensor" if is_data else "node"))
         return tuple(found)
 
-    def request(self, arguments: dict[str, Any]) -> Request:
-        """A call, ready to be walked."""
-        tensors = {name: _array(arguments[name]) for name in self.tensor_parameters}
-        return Request(arguments, tensors, arguments[self.node_parameters[0]])
-
-    def given(self) -> tuple[str, dict[str, Any]]:
-        """The parameter that is the node, and the other arguments."""
-        node = self.node_parameters[0]
-        others = {name: value for name, value in self.example.items() if name != node}
-        return node, {name: type(value) if type(value) in FRESH else value for name, value in others.items()}
-
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Let calls of methods be seen."""
         with shadowed(self.module, self.routines), torch.no_grad():
             yield
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """What calls are like: an example of the arguments, and which are nodes, tensors, or constants."""
+
+    example: dict[str, Any]
+    nodes: tuple[str, ...]
+    tensors: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entry: Entry, arguments: dict[str, Any]) -> Signature:
+        """From the arguments of a call."""
+        nodes = tuple(name for name, value in arguments.items() if holds_nodes(value))
+        data = (torch.Tensor, np.ndarray)
+        if not nodes:
+            raise ModelError(
+                f"{entry.name} is given no structure, only {', '.join(arguments) or 'nothing'}. Give an object with "
+                "the attributes that forward reads.",
+                span_of_function(entry.routine.function.__code__),
+            )
+        return cls(arguments, nodes, tuple(name for name, value in arguments.items() if isinstance(value, data)))
+
+    def request(self, arguments: dict[str, Any]) -> Request:
+        """A call, ready to be walked."""
+        tensors = {name: _array(arguments[name]) for name in self.tensors}
+        return Request(arguments, tensors, arguments[self.nodes[0]])
+
+    def given(self) -> tuple[str, dict[str, Any]]:
+        """The parameter that is the node, and the other arguments."""
+        others = {name: value for name, value in self.example.items() if name != self.nodes[0]}
+        return self.nodes[0], {name: type(value) if type(value) in FRESH else value for name, value in others.items()}
 
 
 def holds_nodes(value: Any) -> bool:

@@ -27,7 +27,7 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import PASSING, Arguments, CallNode, Graph, Relation
-from cortex.frontend.torch.entry import Entry, Request
+from cortex.frontend.torch.entry import Entry, Request, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.request_tensor import RequestTensor
@@ -54,9 +54,10 @@ class TorchModel(TracedModel):
 
     explores = False
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
+        self.signature = signature
         self.mode: Mode = "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
@@ -75,6 +76,16 @@ class TorchModel(TracedModel):
         self._relations: dict[str, Relation] = {}
         self._supposed: set[str] = set()
         self._alive: list[Any] = []
+
+    def request(self, arguments: dict[str, Any]) -> Request:
+        """A call of the module, to be given to the compiled program."""
+        return self.signature.request(arguments)
+
+    def returned(self, states: Any) -> Any:
+        """What the module returns, from the states at the root."""
+        role = self.roles[0]
+        assert role.result is not None
+        return role.result.rebuild([torch.from_numpy(states[name]) for name in role.result_names(self.prefix(role))])
 
     # What tracing needs of a model.
 
@@ -156,7 +167,7 @@ class TorchModel(TracedModel):
         match self.mode:
             case "plain":
                 if not self.roles:
-                    self.roles.append(Role(self.name, self.entry.routine, *self.entry.given()))
+                    self.roles.append(Role(self.name, self.entry.routine, *self.signature.given()))
                 return self.roles[0], self.roles[0].tag
             case "headed":
                 is_node = b.facts.ask(IsNone(b.accessors.name((Attr("<head>"),))))
@@ -179,10 +190,10 @@ class TorchModel(TracedModel):
     def _head_arguments(self, b: TorchBuilder) -> dict[str, Any]:
         """What stands for the arguments of forward."""
         found: dict[str, Any] = {}
-        for name, value in self.entry.example.items():
-            if name in self.entry.node_parameters:
+        for name, value in self.signature.example.items():
+            if name in self.signature.nodes:
                 found[name] = present(b, (Attr(f"<{name}>"),))
-            elif name in self.entry.tensor_parameters:
+            elif name in self.signature.tensors:
                 found[name] = RequestTensor(name, value)
             else:
                 found[name] = type(value)() if type(value) in FRESH else value

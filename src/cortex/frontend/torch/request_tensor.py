@@ -60,14 +60,14 @@ class RequestTensor:
         return cls(tensor._cortex_name, tensor._cortex_sample, (*tensor._cortex_functions, of_row))
 
     def __getitem__(self, key: Any) -> Any:
-        from cortex.frontend.torch.standins import TorchAttribute, tracing
+        from cortex.frontend.torch.standins import NodeField, tracing
 
         if isinstance(key, int):
             steps: Steps = ()
             row: Any = Row(self._cortex_name, ())
             name = f"{self._cortex_name}_{key}"
             row = lambda call: call.given[self._cortex_name][key]  # noqa: E731
-        elif isinstance(key, TorchAttribute):
+        elif isinstance(key, NodeField):
             steps = key._cortex_steps
             row = Row(self._cortex_name, steps)
             name = f"{self._cortex_name}_of_{key._cortex_name}"
@@ -78,7 +78,7 @@ class RequestTensor:
             )
         b = tracing()
         b.accessors.relate(name, row)
-        found: Any = TorchAttribute(name, (At(name),))
+        found: Any = NodeField(name, (At(name),))
         for function in self._cortex_functions:
             found = function(found)
         return found

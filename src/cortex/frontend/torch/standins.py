@@ -19,6 +19,7 @@ from cortex.frontend.builder import asked_by_user, builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
+from cortex.frontend.torch.attribute import TorchAttribute
 from cortex.frontend.torch.steps import At, Attr, Called, Of, Steps, text
 from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
@@ -119,7 +120,7 @@ class TorchNode(Place):
         return dir(self._cortex_sample) if asked_by_user() else []
 
 
-class TorchAttribute(Attribute):
+class NodeField(TorchAttribute):
     """A number, a text, an array or a tensor that a node holds."""
 
     __slots__ = ("_cortex_steps",)
@@ -133,27 +134,12 @@ class TorchAttribute(Attribute):
         return type(self._cortex_sample())
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_cortex"):
-            raise AttributeError(name)
-        sample = self._cortex_sample()
-        if isinstance(sample, DATA):
-            return getattr(tracing().tensor(self), name)
+        if name.startswith("_cortex") or self._cortex_is_array():
+            return super().__getattr__(name)
         return getattr(self._cortex_tag(), name)
-
-    def __getitem__(self, key: Any) -> Any:
-        return tracing().tensor(self)[key] if isinstance(self._cortex_sample(), DATA) else self._cortex_tag()[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(tracing().tensor(self) if isinstance(self._cortex_sample(), DATA) else self._cortex_tag())
-
-    def __len__(self) -> int:
-        return len(tracing().tensor(self) if isinstance(self._cortex_sample(), DATA) else self._cortex_tag())
 
     def __contains__(self, item: object) -> bool:
         return item in self._cortex_tag()
-
-    def __bool__(self) -> bool:
-        return bool(self._cortex_tag())
 
 
 class Method:
@@ -269,7 +255,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         ask_value((*steps, IDENTITY))
         return sample
     if isinstance(sample, PLAIN + DATA):
-        return TorchAttribute(name, steps)
+        return NodeField(name, steps)
     if type(sample) in (list, tuple):
         return _sequence(b, steps, name, sample)
     return TorchNode(steps, sample)
@@ -277,7 +263,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
 
 def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
     if sample and all(isinstance(x, int | float) for x in sample):
-        return TorchAttribute(name, steps)
+        return NodeField(name, steps)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.itemized:
         b.knowledge.tags.setdefault(name)
