@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -19,20 +20,23 @@ Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 
 def compile_module(given: Any, weights: Any, examples: list[Any] | None, compile: Compile) -> Any:
     """A module or function as a `CompiledModule`; anything else as `compile` takes it."""
-    if not isinstance(given, torch.nn.Module):
+    if not isinstance(given, torch.nn.Module | FunctionType):
         return compile(given, weights, examples)
     if weights is not None:
         raise ModelError("weights= is given for a module, which has its own. Load them into it: load_state_dict(...).")
-    _refuse_training(given)
     calls = [example if type(example) is tuple else (example,) for example in examples or []]
-    entry = Entry.of_module(given, any(len(call) == 1 and type(call[0]) is list for call in calls))
+    lists = any(len(call) == 1 and type(call[0]) is list for call in calls)
+    is_function = isinstance(given, FunctionType)
+    entry = Entry.of_function(given, lists) if is_function else Entry.of_module(given, lists)
+    for module in entry.modules.values():
+        _refuse_training(module)
 
     def make(arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
         signature, key = Signature.of(entry, arguments), entry.constants(arguments)
         model = TorchModel(entry, signature)
         alike = [bound for bound in (entry.bind(call, {}) for call in calls) if entry.constants(bound) == key]
         requests = [signature.request(bound) for bound in alike or [arguments]]
-        return model, compile(model, entry.weights(), requests)
+        return model, compile(model, entry.weights, requests)
 
     fast = CompiledModule(entry, make)
     for call in calls:

@@ -15,14 +15,22 @@ from cortex.frontend.torch.steps import NOWHERE, Steps, follow
 PASSING = ">"
 """At the end of a tag: the call as far as it computes arguments of other calls."""
 
+HEAD = "cortex_head"
+"""The attribute that only the head of a request has."""
+
+
+def argument(name: str) -> str:
+    """The attribute that holds an argument."""
+    return f"cortex_argument_{name}"
+
 
 class Arguments:
-    """The arguments of one call of the module, as attributes `<name>`; what the head of a request is a node for."""
+    """The arguments of one call of the module, as attributes; what the head of a request is a node for."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        vars(self)["<head>"] = True
+        vars(self)[HEAD] = True
         for name, value in given.items():
-            vars(self)[f"<{name}>"] = value
+            vars(self)[argument(name)] = value
 
 
 class CallNode:
@@ -53,13 +61,18 @@ class Relation:
     passes_from: Callable[[str], str]
     """The role of the node that computes the arguments, by the role of the caller."""
     callers: set[str] = field(default_factory=set)
+    """Who makes such calls."""
+    users: set[str] = field(default_factory=set)
+    """Whose results depend on such calls."""
     looks_up: bool = False
     """Is it a call that was made by others, of which the node's attributes are read?"""
 
     def __call__(self, call: Any) -> Any:
-        """The node or nodes that the relation leads to; None where the caller makes no such calls."""
-        if type(call) is not CallNode or call.call_role not in self.callers:
-            return None
+        """The node or nodes that a call depends on by this relation, if any."""
+        return self.follow(call) if call.call_role in self.users else None
+
+    def follow(self, call: CallNode) -> Any:
+        """The node or nodes that the relation leads to."""
         try:
             found = follow(call.node, self.steps)
         except NOWHERE:
@@ -119,5 +132,5 @@ class Graph:
                 continue
             visited.add(id(call))
             for relation in self._descents:
-                found = relation(call)
+                found = relation.follow(call) if call.call_role in relation.callers else None
                 todo += [] if found is None else found if relation.is_list else [found]

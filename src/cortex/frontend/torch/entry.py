@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import torch
 
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.spans import span_of_function
+from cortex.frontend.torch.rebuild import Rebuilt
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
 from cortex.frontend.torch.standins import PLAIN, is_node
 
@@ -29,41 +33,49 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A module, and its methods that may be called on nodes."""
+    """What is called, its methods and functions that may be called on nodes, and the modules it consists of."""
 
     name: str
     routine: Routine
-    module: torch.nn.Module
+    modules: dict[str, torch.nn.Module]
     routines: dict[tuple[int, str], Routine]
-    params: dict[int, str]
+    weights: dict[str, torch.Tensor]
     takes_list: bool = False
-    """Does forward itself take a list of structures?"""
+    """Does it take a list of structures itself?"""
 
     @classmethod
     def of_module(cls, module: torch.nn.Module, takes_list: bool = False) -> Entry:
         """A module; its parameters and buffers are known by their names in its state_dict."""
-        routines = routines_of(module)
+        routines = routines_of(module, Rebuilt().rebuilt)
         routine = routines.get((id(module), "forward"))
         if routine is None:
             raise ModelError(
                 f"a {type(module).__name__} has no forward of its own that could be traced; give a module of a class "
                 "that defines forward(self, node)."
             )
-        named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-        params: dict[int, str] = {}
-        for name, tensor in named:
-            params.setdefault(id(tensor), name)
-        return cls(type(module).__name__, routine, module, routines, params, takes_list)
+        return cls(type(module).__name__, routine, {"": module}, routines, _tensors(module), takes_list)
 
-    def weights(self) -> dict[str, Any]:
-        """The parameters and buffers by name."""
-        return {
-            name: tensor
-            for name, tensor in [
-                *self.module.named_parameters(remove_duplicate=False),
-                *self.module.named_buffers(remove_duplicate=False),
-            ]
-        }
+    @classmethod
+    def of_function(cls, function: FunctionType, takes_list: bool = False) -> Entry:
+        """A function; modules and tensors that it takes from the scopes around it are known by the names there."""
+        rebuilt = Rebuilt()
+        routine = rebuilt.routine(function)
+        around: dict[str, Any] = {}
+        for each in rebuilt.routines.values():
+            found = inspect.getclosurevars(each.function)
+            around |= {**found.globals, **found.nonlocals}
+        modules = {name: x for name, x in around.items() if isinstance(x, torch.nn.Module)}
+        weights = {name: x for name, x in around.items() if isinstance(x, torch.Tensor)}
+        routines: dict[tuple[int, str], Routine] = {}
+        for name, module in modules.items():
+            weights |= {f"{name}.{key}": tensor for key, tensor in _tensors(module).items()}
+            routines |= routines_of(module, rebuilt.rebuilt)
+        return cls(function.__name__, routine, modules, routines, weights, takes_list)
+
+    @cached_property
+    def params(self) -> dict[int, str]:
+        """The names of the weights by the identity of the tensors."""
+        return {id(tensor): name for name, tensor in reversed(self.weights.items())}
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter."""
@@ -90,7 +102,7 @@ class Entry:
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Let calls of methods be seen."""
-        with shadowed(self.module, self.routines), torch.no_grad():
+        with shadowed(self.modules.values(), self.routines), torch.no_grad():
             yield
 
 
@@ -124,6 +136,13 @@ class Signature:
         """The parameter that is the node, and the other arguments."""
         others = {name: value for name, value in self.example.items() if name != self.nodes[0]}
         return self.nodes[0], {name: type(value) if type(value) in FRESH else value for name, value in others.items()}
+
+
+def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers by their names in the state_dict."""
+    return dict(
+        [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    )
 
 
 def holds_nodes(value: Any) -> bool:

@@ -26,11 +26,11 @@ from cortex.frontend.model import Results, TracedModel
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.accessors import TorchAccessors
-from cortex.frontend.torch.calls import PASSING, Arguments, CallNode, Graph, Relation
+from cortex.frontend.torch.calls import HEAD, PASSING, Arguments, CallNode, Graph, Relation, argument
 from cortex.frontend.torch.entry import Entry, Request, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.mode import tracing_mode
-from cortex.frontend.torch.request_tensor import RequestTensor
+from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
@@ -118,6 +118,7 @@ class TorchModel(TracedModel):
         k.lists.clear()
         for relation in self._relations.values():
             relation.callers.clear()
+            relation.users.clear()
 
     def restart(self) -> None:
         """Trace everything again with what was learned."""
@@ -127,7 +128,7 @@ class TorchModel(TracedModel):
         """Run the routine that a node stands for a call of."""
         b = TorchBuilder(k, facts, model=self)
         self._alive.append(b.places)  # code may remember nodes by id(node)
-        with building(b), self.entry.traced(), tracing_mode(self.entry.params):
+        with building(b), self.entry.traced(), tracing_mode(self.entry.params), RowByRow():
             values = self._results(b, self._run(b))
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
@@ -170,7 +171,7 @@ class TorchModel(TracedModel):
                     self.roles.append(Role(self.name, self.entry.routine, *self.signature.given()))
                 return self.roles[0], self.roles[0].tag
             case "headed":
-                is_node = b.facts.ask(IsNone(b.accessors.name((Attr("<head>"),))))
+                is_node = b.facts.ask(IsNone(b.accessors.name((Attr(HEAD),))))
                 if is_node and len(self.roles) < 2:
                     raise NeedsStates
                 role = self.roles[1] if is_node else self._head()
@@ -192,7 +193,7 @@ class TorchModel(TracedModel):
         found: dict[str, Any] = {}
         for name, value in self.signature.example.items():
             if name in self.signature.nodes:
-                found[name] = present(b, (Attr(f"<{name}>"),))
+                found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
                 found[name] = RequestTensor(name, value)
             else:
@@ -212,9 +213,9 @@ class TorchModel(TracedModel):
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
                 return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
-            case Inherited():
+            case Inherited(functions):
                 assert isinstance(b.facts.oracle, Seen)
-                return RequestTensor(name, b.facts.oracle.node.given[name])
+                return RequestTensor(name, b.facts.oracle.node.given[name], functions)
             case type() if value in FRESH:
                 return value()
         return value
@@ -257,7 +258,7 @@ class TorchModel(TracedModel):
         if name in forms:
             return Passed(forms[name])
         if isinstance(value, RequestTensor):
-            return Inherited()
+            return Inherited(value._cortex_functions)
         if isinstance(value, TorchNode | NodeList | NodeTuple):
             raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
         return type(value) if type(value) in FRESH else value
@@ -302,11 +303,9 @@ class TorchModel(TracedModel):
         if self.mode == "calls":
             inherits = next((c.inherits for c in reversed(b.cuts) if c.role is role and c.steps == steps), ())
             name, is_list = self._relation(b, role, steps, looks_up=looks_up, inherits=inherits)
-            if looks_up or not role.is_top_down:
-                self._note(b, name, is_list)
-            elif role.result is None:
+            if role.result is None:
                 self._supposed.add(role.tag)
-                self._note(b, name, is_list)
+                self._use(b, name)
         else:
             is_list = self._is_item(b, steps)
             way = steps[:-1] if is_list else steps
@@ -316,6 +315,12 @@ class TorchModel(TracedModel):
             self._note(b, name, is_list)
         last = steps[-1] if steps else None
         return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)
+
+    def _use(self, b: TorchBuilder, name: str) -> None:
+        """The results of these calls depend on those that a relation leads to."""
+        relation = self._relations[name]
+        relation.users.add(b.tag)
+        self._note(b, name, relation.is_list)
 
     def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
         b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)
@@ -410,16 +415,11 @@ class TorchModel(TracedModel):
         used = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
         items: dict[str, set[int]] = {}
         for hop in used:
-            relation = self._relations.get(hop.name)
-            if relation is not None and relation.is_top_down:
-                if any(cut.passed for cut in b.cuts) and self._passing(b.tag) == b.tag:
-                    if b.tag.endswith(PASSING):
-                        raise self.no_base_case()
-                    self._split.add(b.tag)
-                    raise Restart
-                self._note(b, hop.name, relation.is_list)
+            if hop.name in self._relations:
+                self._use(b, hop.name)
             if isinstance(hop, Item):
                 items.setdefault(hop.name, set()).add(hop.index)
+        self._split_where_needed(b)
         for name, indices in items.items():
             relation = self._relations.get(name)
             base = name if relation is None else b.accessors.name(relation.steps)
@@ -429,6 +429,20 @@ class TorchModel(TracedModel):
         if b.role.tag in self._supposed:
             self._supposed.discard(b.role.tag)
             raise Restart
+
+
+    def _split_where_needed(self, b: TorchBuilder) -> None:
+        """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
+        for tag in {b.tag.removesuffix(PASSING), *(r.tag for r in self.roles)} - self._split:
+            reached, todo = set[str](), [tag]
+            while todo:
+                at = todo.pop()
+                found = {r.role for r in self._relations.values() if at in r.users} - reached
+                reached |= found
+                todo += found
+            if any(r.is_top_down and tag in r.callers and r.role in reached for r in self._relations.values()):
+                self._split.add(tag)
+                raise Restart
 
 
 def _tag(routine: Routine) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routines import Routine
 from cortex.ra.ir import TensorType
 
@@ -19,7 +20,9 @@ class Passed:
 
 @dataclass(frozen=True)
 class Inherited:
-    """An argument that is a tensor of the request, which calls pass on."""
+    """An argument that is a tensor of the request, which calls pass on, with what was done to it row by row."""
+
+    functions: tuple[RowFunction, ...] = ()
 
 
 @dataclass(eq=False)

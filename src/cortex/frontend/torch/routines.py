@@ -7,7 +7,7 @@ ask the trace what to do. Whoever calls them outside of a trace, in another thre
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -59,7 +59,9 @@ def shadow(routine: Routine) -> Callable[..., Any]:
     return called
 
 
-def routines_of(module: torch.nn.Module) -> dict[tuple[int, str], Routine]:
+def routines_of(
+    module: torch.nn.Module, rebuilt: Callable[[FunctionType], FunctionType]
+) -> dict[tuple[int, str], Routine]:
     """Every method that the user's classes among the module's parts define."""
     found: dict[tuple[int, str], Routine] = {}
     for path, part in module.named_modules():
@@ -67,7 +69,7 @@ def routines_of(module: torch.nn.Module) -> dict[tuple[int, str], Routine]:
             if name not in vars(part):
                 full = f"{path}.{name}" if path else name
                 key = (id(part), name)
-                found[key] = Routine(key, full.removesuffix(".forward"), MethodType(function, part), function)
+                found[key] = Routine(key, full.removesuffix(".forward"), MethodType(rebuilt(function), part), function)
     return found
 
 
@@ -84,9 +86,9 @@ def _methods(kind: type) -> dict[str, FunctionType]:
 
 
 @contextmanager
-def shadowed(module: torch.nn.Module, routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
-    """Let calls of the routines be seen; afterwards the module is as it was, whatever the trace stored in it."""
-    parts = {id(part): part for part in module.modules()}
+def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
+    """Let calls of the routines be seen; afterwards the modules are as they were, whatever the trace stored in them."""
+    parts = {id(part): part for module in modules for part in module.modules()}
     before = [(vars(part), dict(vars(part))) for part in parts.values()]
     held = [(x, x.copy()) for _, attributes in before for x in attributes.values() if type(x) in (dict, list, set)]
     for (owner, name), routine in routines.items():

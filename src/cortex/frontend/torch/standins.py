@@ -138,8 +138,23 @@ class NodeField(TorchAttribute):
             return super().__getattr__(name)
         return getattr(self._cortex_tag(), name)
 
+    def _cortex_is_array(self) -> bool:
+        return isinstance(self._cortex_sample(), (*DATA, list, tuple))
+
     def __contains__(self, item: object) -> bool:
         return item in self._cortex_tag()
+
+    def __iter__(self) -> Iterator[Any]:
+        return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
+
+    def __len__(self) -> int:
+        return super().__len__() if self._cortex_is_array() else len(self._cortex_text_only("sized"))
+
+    def _cortex_text_only(self, wanted: str) -> str:
+        sample = self._cortex_sample()
+        if not isinstance(sample, str):
+            raise TypeError(f"'{type(sample).__name__}' object is not {wanted}")
+        return str(self._cortex_tag())
 
 
 class Method:
