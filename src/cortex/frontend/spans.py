@@ -22,9 +22,6 @@ DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
 """Library code that asks for an object's class on behalf of its caller: `isinstance` with an abstract class,
 `functools.singledispatch`."""
 
-TORCH = tuple(os.path.join(p, "torch") + os.sep for p in LIBRARIES)
-"""Where torch is installed: its modules call operators on behalf of the user's code."""
-
 Position = tuple[int | None, int | None, int | None, int | None]
 
 
@@ -37,7 +34,13 @@ def user_frame() -> FrameType | None:
 
 
 def _is_passed_over(file: str) -> bool:
-    return file.startswith((HERE, *TORCH)) or file in DISPATCHERS
+    return file.startswith((HERE, _torch_folder())) or file in DISPATCHERS
+
+
+def _torch_folder() -> str:
+    """Where torch lies, if it is loaded: its modules call operators on behalf of the user's code."""
+    file = getattr(sys.modules.get("torch"), "__file__", None)
+    return HERE if file is None else os.path.dirname(file) + os.sep
 
 
 def is_library(file: str) -> bool:
@@ -74,7 +77,7 @@ def span_of_error(error: BaseException) -> Span | None:
     trace, found = error.__traceback__, None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((HERE, *TORCH)):
+        if not code.co_filename.startswith((HERE, _torch_folder())):
             found = span_at(code, trace.tb_lasti)
         trace = trace.tb_next
     return found

@@ -368,7 +368,7 @@ class Attribute(Operand, StandIn):
         name, path = self._cortex_name, self._cortex_owner._cortex_path()
         sample = self._cortex_sample()
         shape = None if sample is ABSENT else _shape(sample, name)
-        if index and (shape or isinstance(sample, float | np.floating)):
+        if index and ((shape and not _is_one_integer(sample)) or isinstance(sample, float | np.floating)):
             raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
         kind = b.knowledge.int_field(name) if index else b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
@@ -379,6 +379,11 @@ class Attribute(Operand, StandIn):
 
     def _cortex_index(self) -> Value:
         return self._cortex_field(index=True)
+
+
+def _is_one_integer(sample: Any) -> bool:
+    """Is this a torch tensor that Python takes for an integer?"""
+    return hasattr(sample, "detach") and sample.numel() == 1 and not sample.is_floating_point()
 
 
 def _shape(sample: Any, name: str) -> tuple[int, ...]:

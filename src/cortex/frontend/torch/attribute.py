@@ -40,7 +40,7 @@ class TorchAttribute(Attribute):
         return super().__getattr__(name)
 
     def __getitem__(self, key: Any) -> Any:
-        return field_tensor(self)[key] if self._cortex_is_array() else super().__getitem__(key)
+        return call(torch.Tensor.__getitem__, self, key) if self._cortex_is_array() else super().__getitem__(key)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(field_tensor(self)) if self._cortex_is_array() else super().__iter__()

@@ -26,7 +26,7 @@ class Integers:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape."""
-        return self.elements.shape
+        return tuple(self.elements.shape)
 
     @property
     def known(self) -> bool:

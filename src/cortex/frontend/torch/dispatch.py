@@ -53,10 +53,12 @@ class Dispatcher:
                 raise fail(f"{operator_name(function)}: {error}") from None
 
     def _run(self, function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args = tuple(self.symbolic(a) for a in args)
-        kwargs = {NUMPY_NAMES.get(name, name): self.symbolic(a) for name, a in kwargs.items()}
         if function in INDEXED:
             args = (args[0], prepared(args[1]), *args[2:])
+        args = tuple(self.symbolic(a) for a in args)
+        kwargs = {NUMPY_NAMES.get(name, name): self.symbolic(a) for name, a in kwargs.items()}
+        if kwargs.get("out", self) is None:
+            del kwargs["out"]
         meta = _on_meta(function, args, kwargs) if entry.checked else None
         _bind(function, entry.run, args, kwargs)
         return _wrap(function, entry.run(*args, **kwargs), meta)

@@ -22,8 +22,8 @@ from cortex.frontend.torch.refusals import RANDOM, REMEDIES, Unsupported, operat
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 
 FACTORIES = (
-    "zeros", "ones", "empty", "full", "tensor", "as_tensor", "scalar_tensor", "eye", "zeros_like", "ones_like", "full_like",
-    "empty_like", "linspace",
+    "zeros", "ones", "empty", "full", "tensor", "as_tensor", "scalar_tensor", "eye", "zeros_like", "ones_like",
+    "full_like", "empty_like", "linspace",
 )  # fmt: skip
 """What they make may be changed in place with computed values, hence is symbolic from the start."""
 NEW = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
@@ -106,3 +106,11 @@ def tracing_mode(params: Mapping[int, str]) -> Iterator[None]:
     finally:
         TORCH.reset(token)
         ATTRIBUTE.reset(attribute)
+
+
+def symbolic(x: Any) -> Any:
+    """`x` as it is in the graph, while torch code is traced: parameters by name, other real tensors by content."""
+    dispatcher = TORCH.get()
+    assert isinstance(dispatcher, Dispatcher), "called while tracing only"
+    with torch._C.DisableTorchFunction():
+        return dispatcher.symbolic(x)
