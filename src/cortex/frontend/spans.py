@@ -55,13 +55,23 @@ def user_span() -> Span | None:
 
 
 def running_call() -> ast.Call | None:
-    """The user's call that is being evaluated, if it is one and stands on one line."""
+    """The user's call that is being evaluated, if it is one."""
     frame = user_frame()
     if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
         return None
-    span = user_span()
+    return _call_at(frame.f_code, frame.f_lasti)
+
+
+@lru_cache(maxsize=1024)
+def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
+    line, end_line, column, end = _positions(code)[lasti // 2]
+    if line is None or end_line is None:
+        return None
+    lines = [_text(code, number).encode() for number in range(line, end_line + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][column:]
     try:
-        expression = None if span is None else ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
+        expression = ast.parse(b"(" + b"\n".join(lines) + b")", mode="eval").body
     except SyntaxError:
         return None
     return expression if isinstance(expression, ast.Call) else None

@@ -22,6 +22,7 @@ from cortex.frontend.torch.indexing import meta_index, prepared
 from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
 from cortex.frontend.torch.table import Entry, table
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
+from cortex.frontend.torch.tokens import Tokens
 from cortex.frontend.torch.views import View
 from cortex.ra.ir import Param
 
@@ -35,6 +36,7 @@ class Dispatcher:
 
     def __init__(self, params: Mapping[int, str]) -> None:
         self.params = params
+        self.tokens = Tokens()
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function(*args, **kwargs)` gives, some argument of which is symbolic."""
@@ -89,11 +91,17 @@ class Dispatcher:
         if name is not None and x.is_floating_point():
             b = builder()
             return TorchTensor(b.emit(Param(name), tuple(x.shape)), meta, f"parameter '{name}'")
-        return TorchTensor(constant(x), meta, "a tensor that was made before the node's values were known")
+        return TorchTensor(self.constant(x), meta, "a tensor that was made before the node's values were known")
+
+    def constant(self, x: torch.Tensor) -> Content:
+        """A real tensor that is no parameter, by its content."""
+        if self.tokens.are_in(x):
+            return self.tokens.resolved(x)
+        return constant(x)
 
 
 def constant(x: torch.Tensor) -> Content:
-    """A real tensor that is no parameter, by its content."""
+    """The elements of a real tensor."""
     x = x.detach().cpu()
     if x.dtype in WHOLE_TYPES:
         return integers([int(e) for e in x.reshape(-1).tolist()], tuple(x.shape))

@@ -15,8 +15,9 @@ import torch
 
 from cortex.frontend import indexing, movement, pointwise
 from cortex.frontend.builder import Value, builder
-from cortex.frontend.facts import is_plain
+from cortex.frontend.facts import ABSENT, is_plain
 from cortex.frontend.pointwise import comparison, fill
+from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, cut, integers, join, permute, reshape
@@ -50,6 +51,8 @@ def prepared(index: Any) -> Any:
 def _listed(items: list[Any]) -> Integers:
     found: list[Any] = []
     for item in items:
+        if isinstance(item, Attribute) and item._cortex_sample() is ABSENT:
+            raise NeedsExample(f"what '{item._cortex_name}' is")
         if isinstance(item, Attribute) and is_plain(item._cortex_sample()):
             found.append(item._cortex_index())
         elif isinstance(item, int) and not isinstance(item, bool):
