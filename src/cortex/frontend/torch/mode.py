@@ -55,7 +55,7 @@ class TracingMode(TorchFunctionMode):
         if not isinstance(made, torch.Tensor) or not made.is_floating_point():
             return made
         with torch._C.DisableTorchFunction():
-            return TorchTensor(self.dispatcher.constant(made), meta_of(made))
+            return self.dispatcher.noted(TorchTensor(self.dispatcher.constant(made), meta_of(made)))
 
     def _is_parameter(self, x: Any) -> bool:
         if isinstance(x, list | tuple):
@@ -67,7 +67,7 @@ class TracingMode(TorchFunctionMode):
             case Operand():
                 return True
             case torch.Tensor():
-                return self.dispatcher.tokens.are_in(x)
+                return x.is_meta or self.dispatcher.tokens.are_in(x)
             case list() | tuple():
                 return any(map(self._is_symbolic, x))
             case slice():
