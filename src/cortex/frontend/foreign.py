@@ -13,7 +13,8 @@ from typing import Any
 from cortex.errors import ModelError
 from cortex.frontend.spans import running_call, span_at, user_frame
 
-TORCH: ContextVar[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None] = ContextVar("cortex_torch", default=None)
+Dispatch = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+TORCH: ContextVar[Dispatch | None] = ContextVar("cortex_torch", default=None)
 """What functions of torch that are given a symbolic operand do while torch code is traced, and None while it is not."""
 
 SAME_NAME = (

@@ -36,6 +36,8 @@ class Knowledge:
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""
         self.fields: dict[str, TensorType] = {}
+        self.forms: dict[str, tuple[tuple[int, ...], bool]] = {}
+        """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""
         self.states: StateForm | None = None
         self.first_kind = ""
         self.guess: Guess | None = None

@@ -22,9 +22,6 @@ DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
 """Library code that asks for an object's class on behalf of its caller: `isinstance` with an abstract class,
 `functools.singledispatch`."""
 
-TORCH = tuple(os.path.join(p, "torch") + os.sep for p in LIBRARIES)
-"""Where torch is installed: its modules call operators on behalf of the user's code."""
-
 Position = tuple[int | None, int | None, int | None, int | None]
 
 
@@ -37,7 +34,13 @@ def user_frame() -> FrameType | None:
 
 
 def _is_passed_over(file: str) -> bool:
-    return file.startswith((HERE, *TORCH)) or file in DISPATCHERS
+    return file.startswith((HERE, _torch_folder())) or file in DISPATCHERS
+
+
+def _torch_folder() -> str:
+    """Where torch lies, if it is loaded: its modules call operators on behalf of the user's code."""
+    file = getattr(sys.modules.get("torch"), "__file__", None)
+    return HERE if file is None else os.path.dirname(file) + os.sep
 
 
 def is_library(file: str) -> bool:
@@ -52,13 +55,23 @@ def user_span() -> Span | None:
 
 
 def running_call() -> ast.Call | None:
-    """The user's call that is being evaluated, if it is one and stands on one line."""
+    """The user's call that is being evaluated, if it is one."""
     frame = user_frame()
     if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
         return None
-    span = user_span()
+    return _call_at(frame.f_code, frame.f_lasti)
+
+
+@lru_cache(maxsize=1024)
+def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
+    line, end_line, column, end = _positions(code)[lasti // 2]
+    if line is None or end_line is None:
+        return None
+    lines = [_text(code, number).encode() for number in range(line, end_line + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][column:]
     try:
-        expression = None if span is None else ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
+        expression = ast.parse(b"(" + b"\n".join(lines) + b")", mode="eval").body
     except SyntaxError:
         return None
     return expression if isinstance(expression, ast.Call) else None
@@ -74,7 +87,7 @@ def span_of_error(error: BaseException) -> Span | None:
     trace, found = error.__traceback__, None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((HERE, *TORCH)):
+        if not code.co_filename.startswith((HERE, _torch_folder())):
             found = span_at(code, trace.tb_lasti)
         trace = trace.tb_next
     return found

@@ -177,7 +177,7 @@ def _native_dropout(input: Any, p: float, train: bool) -> Any:
     return _dropout(input, p, train)
 
 
-SWITCHED = {
+SWITCHED: dict[str, Callable[..., Value]] = {
     "relu": _relu, "relu6": _relu6, "hardtanh": _hardtanh, "leaky_relu": _leaky_relu, "elu": _elu, "celu": _celu,
     "selu": _selu, "silu": _silu, "mish": _mish, "hardsigmoid": _hardsigmoid, "hardswish": _hardswish,
     "threshold": _threshold, "rrelu": _rrelu,
@@ -186,6 +186,8 @@ SWITCHED = {
 
 DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 
+NATIVE_DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout", "feature_dropout")
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **SWITCHED,
     **{f"F.{name}": _switched(run) for name, run in SWITCHED.items()},
@@ -193,5 +195,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hardshrink": _hardshrink, "softshrink": _softshrink, "glu": _glu,
     **dict.fromkeys(("logsigmoid", "log_sigmoid"), _logsigmoid),
     **{f"F.{name}": _dropout for name in DROPOUTS},
-    **{f"torch.{name}": _native_dropout for name in ("dropout", "alpha_dropout", "feature_alpha_dropout", "feature_dropout")},
+    **{f"torch.{name}": _native_dropout for name in NATIVE_DROPOUTS},
 }  # fmt: skip

@@ -26,7 +26,7 @@ class Integers:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape."""
-        return self.elements.shape
+        return tuple(self.elements.shape)
 
     @property
     def known(self) -> bool:
@@ -76,7 +76,7 @@ def permute(x: Content, perm: tuple[int, ...]) -> Content:
 def cut(x: Content, ranges: tuple[tuple[int, int, int], ...]) -> Content:
     """x[start:stop:step, ...], one triple per axis."""
     if isinstance(x, Integers):
-        return Integers(x.elements[tuple(slice(*r) for r in ranges)])
+        return Integers(x.elements[(*(slice(*r) for r in ranges), ...)])
     return movement.slice_axes(x, ranges)
 
 

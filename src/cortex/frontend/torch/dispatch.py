@@ -22,6 +22,7 @@ from cortex.frontend.torch.indexing import meta_index, prepared
 from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
 from cortex.frontend.torch.table import Entry, table
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
+from cortex.frontend.torch.tokens import Tokens
 from cortex.frontend.torch.views import View
 from cortex.ra.ir import Param
 
@@ -35,6 +36,9 @@ class Dispatcher:
 
     def __init__(self, params: Mapping[int, str]) -> None:
         self.params = params
+        self.tokens = Tokens()
+        self.made: dict[int, list[TorchTensor]] = {}
+        """Symbolic tensors by their storage, which they share with what torch makes of them unseen."""
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function(*args, **kwargs)` gives, some argument of which is symbolic."""
@@ -53,13 +57,23 @@ class Dispatcher:
                 raise fail(f"{operator_name(function)}: {error}") from None
 
     def _run(self, function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args = tuple(self.symbolic(a) for a in args)
-        kwargs = {NUMPY_NAMES.get(name, name): self.symbolic(a) for name, a in kwargs.items()}
         if function in INDEXED:
             args = (args[0], prepared(args[1]), *args[2:])
+        args = tuple(self.symbolic(a) for a in args)
+        kwargs = {NUMPY_NAMES.get(name, name): self.symbolic(a) for name, a in kwargs.items()}
+        if kwargs.get("out", self) is None:
+            del kwargs["out"]
         meta = _on_meta(function, args, kwargs) if entry.checked else None
         _bind(function, entry.run, args, kwargs)
-        return _wrap(function, entry.run(*args, **kwargs), meta)
+        return self.noted(_wrap(function, entry.run(*args, **kwargs), meta))
+
+    def noted(self, result: Any) -> Any:
+        """`result`, which is remembered if it is a symbolic tensor."""
+        if isinstance(result, TorchTensor):
+            made = self.made.setdefault(result._cortex_meta.untyped_storage()._cdata, [])
+            if not any(each is result for each in made):
+                made.append(result)
+        return result
 
     def symbolic(self, x: Any) -> Any:
         """`x` with symbolic tensors in place of real ones and of fields of nodes."""
@@ -83,15 +97,31 @@ class Dispatcher:
     def real(self, x: torch.Tensor) -> TorchTensor:
         """A real tensor: a parameter by its name, anything else by its content."""
         name = self.params.get(id(x))
+        if x.is_meta:
+            return self._copied(x)
         meta = meta_of(x)
         if name is not None and x.is_floating_point():
             b = builder()
             return TorchTensor(b.emit(Param(name), tuple(x.shape)), meta, f"parameter '{name}'")
-        return TorchTensor(constant(x), meta, "a tensor that was made before the node's values were known")
+        return TorchTensor(self.constant(x), meta, "a tensor that was made before the node's values were known")
+
+    def _copied(self, x: torch.Tensor) -> TorchTensor:
+        """What a constructor of torch that nobody can override made of a symbolic tensor, as `Variable` does."""
+        for made in self.made.get(x.untyped_storage()._cdata, ()):
+            same = made._cortex_meta
+            if (x.shape, x.stride(), x.storage_offset()) == (same.shape, same.stride(), same.storage_offset()):
+                return made
+        raise Unsupported("a tensor of the module went through a constructor. Use the tensor itself.")
+
+    def constant(self, x: torch.Tensor) -> Content:
+        """A real tensor that is no parameter, by its content."""
+        if self.tokens.are_in(x):
+            return self.tokens.resolved(x)
+        return constant(x)
 
 
 def constant(x: torch.Tensor) -> Content:
-    """A real tensor that is no parameter, by its content."""
+    """The elements of a real tensor."""
     x = x.detach().cpu()
     if x.dtype in WHOLE_TYPES:
         return integers([int(e) for e in x.reshape(-1).tolist()], tuple(x.shape))

@@ -8,14 +8,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from cortex.frontend import indexing, movement, pointwise
 from cortex.frontend.builder import Value, builder
+from cortex.frontend.facts import ABSENT, is_plain
 from cortex.frontend.pointwise import comparison, fill
+from cortex.frontend.signals import NeedsExample
+from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, cut, integers, join, permute, reshape
 from cortex.frontend.torch.inplace import like
@@ -32,7 +35,7 @@ INDEX = (
 
 @dataclass(frozen=True)
 class Index:
-    """An index, in parts: the box that integers and slices cut, the shape it gets, and what looks up which of its axes."""
+    """The box that integers and slices cut, the shape it gets, and what looks up which axis of that."""
 
     ranges: Ranges
     shape: tuple[int, ...]
@@ -40,28 +43,23 @@ class Index:
 
 
 def prepared(index: Any) -> Any:
-    """An index with lists of integers as tensors of integers."""
+    """The index as a tuple, with lists of integers, or of fields that are integers, as tensors of integers."""
     items = index if isinstance(index, tuple) else (index,)
     return tuple(TorchTensor(_listed(item)) if isinstance(item, list) else item for item in items)
 
 
 def _listed(items: list[Any]) -> Integers:
-    found: list[Content] = []
+    found: list[Any] = []
     for item in items:
-        if isinstance(item, TorchTensor):
-            found.append(item._cortex_content())
-        elif isinstance(item, list):
-            found.append(_listed(item))
+        if isinstance(item, Attribute) and item._cortex_sample() is ABSENT:
+            raise NeedsExample(f"what '{item._cortex_name}' is")
+        if isinstance(item, Attribute) and is_plain(item._cortex_sample()):
+            found.append(item._cortex_index())
         elif isinstance(item, int) and not isinstance(item, bool):
-            found.append(integers([item], ()))
+            found.append(item)
         else:
-            raise Unsupported(f"it is indexed with a list of {type(item).__name__}: {DYNAMIC}")
-    if not found:
-        return integers([], (0,))
-    joined = join([reshape(each, (1, *each.shape)) for each in found], 0)
-    if not isinstance(joined, Integers):
-        raise Unsupported(INDEX)
-    return joined
+            raise Unsupported("a list that indexes must consist of integers. For tensors, write x[torch.stack(list)].")
+    return integers(found, (len(found),))
 
 
 def meta_index(index: Any) -> Any:
@@ -83,6 +81,7 @@ def _parse(x: TorchTensor, index: tuple[Any, ...]) -> Index:
     shape = x._cortex_shape
     items = _expanded(len(shape), index)
     ranges: list[tuple[int, int, int]] = []
+    position: int
     result: list[int] = []
     lookups: list[tuple[int, Integers]] = []
     for item in items:
@@ -99,7 +98,7 @@ def _parse(x: TorchTensor, index: tuple[Any, ...]) -> Index:
             case TorchTensor():
                 at = _whole(item)
                 if at.known and not at.shape:
-                    position = at.elements[()] % size
+                    position = int(at.elements[()]) % size
                     ranges.append((position, position + 1, 1))
                     continue
                 lookups.append((len(result), at))
@@ -145,7 +144,7 @@ def look_up(x: Content, lookups: tuple[tuple[int, Integers], ...]) -> Content:
     arrays = np.broadcast_arrays(*(each.elements for _, each in lookups))
     rest = [axis for axis in range(len(x.shape)) if axis not in axes]
     front = permute(x, (*axes, *rest))
-    rows = [_row(front, [a[place] for a in arrays]) for place in np.ndindex(arrays[0].shape)]
+    rows = [_row(front, [cast(Any, a)[place] for a in arrays]) for place in np.ndindex(arrays[0].shape)]
     shape = tuple(x.shape[axis] for axis in rest)
     if rows:
         picked = reshape(join([reshape(row, (1, *shape)) for row in rows], 0), (*arrays[0].shape, *shape))
@@ -251,7 +250,7 @@ def _gather(input: TorchTensor, dim: int, index: TorchTensor, sparse_grad: bool 
     axis = dim % len(held.shape)
     picked: list[Content] = []
     for place in np.ndindex(at.shape):
-        position = at.elements[place]
+        position: Any = at.elements[place]
         line = cut(
             held, tuple((0, n, 1) if i == axis else (place[i], place[i] + 1, 1) for i, n in enumerate(held.shape))
         )

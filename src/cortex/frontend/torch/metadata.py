@@ -35,6 +35,10 @@ def _of_meta(name: str) -> Callable[..., Any]:
     )
 
 
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda input: value
+
+
 def _same(input: Any, *_: Any, **__: Any) -> Any:
     return input
 
@@ -90,16 +94,11 @@ def _cast_to(dtype: torch.dtype) -> Callable[..., Any]:
 
 
 def _type(input: TorchTensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    if dtype is None:
-        return {
-            torch.float32: "torch.FloatTensor",
-            torch.int64: "torch.LongTensor",
-            torch.bool: "torch.BoolTensor",
-        }.get(input._cortex_meta.dtype)
     names = {"torch.FloatTensor": torch.float32, "torch.LongTensor": torch.int64, "torch.BoolTensor": torch.bool}
-    kind = dtype if isinstance(dtype, torch.dtype) else names.get(str(getattr(dtype, "__name__", dtype)))
-    if isinstance(dtype, type):
-        kind = names.get(f"torch.{dtype.__name__}")
+    if dtype is None:
+        return next((name for name, kind in names.items() if kind is input._cortex_meta.dtype), None)
+    name = f"torch.{dtype.__name__}" if isinstance(dtype, type) else str(dtype)
+    kind = dtype if isinstance(dtype, torch.dtype) else names.get(name)
     if kind is None:
         raise Unsupported(f"{dtype}: {CPU}")
     return cast(input, kind)
@@ -139,7 +138,7 @@ def _to_list(input: TorchTensor) -> Any:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"Tensor.{name}": _of_meta(name) for name in OF_META if hasattr(torch.Tensor, name)},
     **{f"torch.{name}": _of_meta(name) for name in ("numel", "is_floating_point", "is_complex", "is_conj", "is_neg")},
-    **{f"Tensor.{name}": (lambda value: lambda input: value)(value) for name, value in CONSTANT.items()},
+    **{f"Tensor.{name}": _always(value) for name, value in CONSTANT.items()},
     "Tensor.get_device": lambda input: -1,
     "Tensor.contiguous": _contiguous, "Tensor.cpu": _same,
     **dict.fromkeys(("detach", "Tensor.data", "alias"), _alias),

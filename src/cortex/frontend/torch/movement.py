@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from cortex.frontend import pointwise
@@ -123,7 +124,7 @@ def _expand_as(input: TorchTensor, other: TorchTensor) -> View:
 
 
 def _broadcast_tensors(*tensors: Any) -> tuple[View, ...]:
-    shape = tuple(torch.broadcast_shapes(*(x._cortex_shape for x in tensors)))
+    shape = tuple(np.broadcast_shapes(*(x._cortex_shape for x in tensors)))
     return tuple(_expand(x, shape) for x in tensors)
 
 

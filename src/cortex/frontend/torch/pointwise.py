@@ -10,7 +10,7 @@ from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn, UnaryFn, arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.content import Content, Integers, broadcast
+from cortex.frontend.torch.content import Content, Integers, broadcast, integers
 from cortex.frontend.torch.elementary import erf, exp_minus_1, log_1_plus, scaled
 from cortex.frontend.torch.inplace import in_place
 from cortex.frontend.torch.refusals import Unsupported
@@ -209,7 +209,7 @@ def _copied(input: Any, src: Any, non_blocking: bool = False) -> Content:
 def _negated(input: Any) -> Content:
     held = input._cortex_content()
     if isinstance(held, Integers) and held.known:
-        return Integers(-held.elements)
+        return integers([-e for e in held.elements.flat], held.shape)
     return unary("neg", value_of(input))
 
 

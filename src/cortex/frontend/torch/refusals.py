@@ -55,7 +55,7 @@ CPU = "compiled modules run on the CPU in float32. Leave it out, or write x.to(h
 PADDED = "every node is computed on its own, so nothing is padded or packed. Stack the children: torch.stack(list)."
 
 REMEDIES = {
-    DECIDES: "bool any all __bool__ __contains__ equal allclose isclose is_nonzero isnan isinf isfinite",
+    DECIDES: "__bool__ __contains__ equal allclose isclose is_nonzero isnan isinf isfinite",
     PYTHON: "item tolist __int__ __float__ __complex__ __index__ __format__",
     ARRAY: "numpy __array__ cpu_numpy __reduce_ex__ __deepcopy__ save storage untyped_storage data_ptr __dlpack__",
     GRADIENTS: "backward requires_grad_ retain_grad register_hook grad autograd",
@@ -65,9 +65,9 @@ REMEDIES = {
     ORDER: "sort argsort topk kthvalue median nanmedian mode quantile nanquantile msort unique unique_consecutive "
     "searchsorted bucketize histc",
     SCAN: "cumsum cumprod cummax cummin logcumsumexp cumulative_trapezoid cumsum_ cumprod_ scatter_add scatter_add_ "
-    "index_add index_add_ scatter_reduce prod",
+    "index_add index_add_ scatter_reduce",
     DYNAMIC: "nonzero masked_select argwhere unique bincount masked_scatter masked_scatter_ index_put index_put_ "
-    "take gather scatter scatter_ put_ repeat_interleave",
+    "take put_",
     WHOLE: "floor ceil round trunc frac fmod remainder floor_divide __floordiv__ __rfloordiv__ __ifloordiv__ __mod__ "
     "__rmod__ __imod__ __lshift__ __rshift__ __xor__ bitwise_xor floor_ ceil_ round_",
     WAVES: "sin cos tan asin acos atan atan2 sinc sin_ cos_ fft stft polar",

@@ -16,13 +16,18 @@ from cortex.frontend.torch import (
     indexing,
     metadata,
     movement,
+    normalization,
     pointwise,
     products,
+    recurrent,
+    reductions,
 )
 from cortex.frontend.torch.inplace import in_place
 
-OWNERS = {"torch": torch, "Tensor": torch.Tensor, "F": F, "_nn": torch._C._nn, "_VF": torch._C._VariableFunctions}
-FAMILIES = (pointwise, activations, products, movement, indexing)
+OWNERS = {"torch": torch, "Tensor": torch.Tensor, "F": F, "_nn": torch._C._nn, "linalg": torch.linalg}
+ANYWHERE = ("torch", "Tensor", "F", "_nn")
+"""Where a name without an owner is looked for."""
+FAMILIES = (pointwise, activations, products, movement, indexing, reductions, normalization, recurrent)
 """Operators on tensors: torch runs them on meta tensors first."""
 UNCHECKED = (factories, metadata)
 """What gives no tensor, or takes none."""
@@ -62,6 +67,6 @@ def _changing(name: str) -> str:
 
 def _functions(name: str) -> list[Any]:
     owner, dot, last = name.rpartition(".")
-    owners = [OWNERS[owner]] if dot else list(OWNERS.values())
+    owners = [OWNERS[owner]] if dot else [OWNERS[name] for name in ANYWHERE]
     exist = [getattr(each, last) for each in owners if hasattr(each, last)]
     return [each if callable(each) else each.__get__ for each in exist]

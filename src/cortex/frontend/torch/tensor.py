@@ -1,35 +1,27 @@
 """Symbolic torch tensors: what the user's torch code computes with while it is traced.
 
-A `TorchTensor` is no torch.Tensor, but says it is one, and torch asks it first (`__torch_function__`). Beside what it
-holds it has a *meta* tensor: torch's own, with shape, strides and element type but no elements. Every operator runs
-on the meta tensors too, so that torch itself checks arguments and says what is a view of what.
+A `TorchTensor` is a torch.Tensor without elements, on torch's device "meta", whose every use torch hands to the
+dispatcher (`__torch_function__`). Beside what it holds it has a plain *meta* tensor: shape, strides and element type.
+Operators run on the meta tensors too, so that torch itself checks arguments and says what is a view of what.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
 from cortex.frontend.builder import Value
-from cortex.frontend.foreign import TORCH
+from cortex.frontend.foreign import TORCH, as_operator
 from cortex.frontend.spans import fail
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, integers
 from cortex.frontend.torch.views import View
 
 DTYPES = {"f32": torch.float32, "bool": torch.bool, "i64": torch.int64}
-
-OPERATORS = (
-    "add", "radd", "iadd", "sub", "rsub", "isub", "mul", "rmul", "imul", "truediv", "rtruediv", "itruediv", "floordiv",
-    "rfloordiv", "ifloordiv", "mod", "rmod", "imod", "pow", "rpow", "ipow", "matmul", "rmatmul", "imatmul", "and",
-    "rand", "iand", "or", "ror", "ior", "xor", "rxor", "ixor", "lshift", "rshift", "rlshift", "rrshift", "ilshift",
-    "irshift", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne", "getitem", "setitem", "len", "bool",
-    "int", "float", "complex", "index", "contains", "array", "format",
-)  # fmt: skip
-"""The special methods that are operators of torch."""
+GRADIENTS = ("requires_grad", "grad")
+"""Attributes of tensors that matter in training only."""
 
 
 def meta_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -44,28 +36,32 @@ def meta_of(x: torch.Tensor) -> torch.Tensor:
         return x.detach().to("meta")
 
 
-class TorchTensor(Operand):
+class TorchTensor(torch.Tensor, Operand):
     """A tensor of the node that is being traced, with torch's methods."""
-
-    __slots__ = ("_cortex_frozen", "_cortex_held", "_cortex_meta", "_cortex_viewed")
 
     _cortex_held: Content | View
     _cortex_meta: torch.Tensor
     _cortex_frozen: str
     _cortex_viewed: bool
 
-    def __init__(self, held: Content | View, meta: torch.Tensor | None = None, frozen: str = "") -> None:
-        """`frozen` says why it must not be changed in place, where it must not."""
+    def __new__(cls, held: Content | View, meta: torch.Tensor | None = None, frozen: str = "") -> TorchTensor:
+        """`frozen` says what it is that must not be changed in place, where it must not."""
         if meta is None:
             content = held.read(held.base._cortex_content()) if isinstance(held, View) else held
             dtype = torch.int64 if isinstance(content, Integers) else DTYPES[content.dtype]
-            if isinstance(content, Value) and content.dtype == "i64" and not isinstance(held, View):
-                held = integers([content], content.shape)
             meta = meta_tensor(content.shape, dtype)
-        self._cortex_held = held
-        self._cortex_meta = meta
-        self._cortex_frozen = frozen
-        self._cortex_viewed = False
+        with torch._C.DisableTorchFunction():
+            made = meta.as_subclass(cls)
+        if isinstance(held, Value) and held.dtype == "i64":
+            held = integers([held], held.shape)
+        made._cortex_held = held
+        made._cortex_meta = meta
+        made._cortex_frozen = frozen
+        made._cortex_viewed = False
+        return made
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Everything is set already."""
 
     @property
     def _cortex_shape(self) -> tuple[int, ...]:
@@ -96,32 +92,36 @@ class TorchTensor(Operand):
         """Every function of torch that gets a symbolic tensor."""
         return call(function, *args, **(kwargs or {}))
 
-    @property  # type: ignore[misc]  # object's can also be set
-    def __class__(self) -> type:
-        return torch.Tensor
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+        """`ndarray + tensor` is the operator of tensors; np.tanh(tensor) is refused."""
+        found = as_operator(ufunc.__name__, inputs, _is_ours) if method == "__call__" else NotImplemented
+        if found is NotImplemented:
+            raise fail(f"np.{ufunc.__name__} of a tensor of the module: {NUMPY}")
+        return found
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_cortex") or not hasattr(torch.Tensor, name):
-            raise AttributeError(f"'Tensor' object has no attribute '{name}'")
-        found = getattr(torch.Tensor, name)
-        return partial(call, found, self) if callable(found) else call(found.__get__, self)
+    def __array_function__(self, function: Any, *_: Any) -> Any:
+        raise fail(f"np.{function.__name__} of a tensor of the module: {NUMPY}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("_cortex"):
+        if name.startswith("_cortex"):
+            object.__setattr__(self, name, value)
+        elif name not in GRADIENTS:
             raise fail(f"the attribute '{name}' of a tensor is set here. Change its elements: x[...] = value.")
-        object.__setattr__(self, name, value)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(call(torch.Tensor.unbind, self))
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]
         return f"<cortex torch tensor: {self._cortex_meta.dtype}{list(self._cortex_meta.shape)}>"
 
-    def __reversed__(self) -> NoReturn:
-        call(torch.Tensor.__reversed__, self)
-        raise AssertionError("not supported")
-
     __hash__ = object.__hash__
+
+
+NUMPY = "it would compute now, and a module is compiled before any value is known. Use the function of torch."
+
+
+def _is_ours(x: object) -> bool:
+    return isinstance(x, TorchTensor)
 
 
 def call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -130,17 +130,3 @@ def call(function: Any, *args: Any, **kwargs: Any) -> Any:
     if dispatch is None:
         raise fail("a tensor of a model that is being compiled is used after that. Return what you need from forward.")
     return dispatch(function, args, kwargs)
-
-
-def _operator(name: str) -> Any:
-    function = getattr(torch.Tensor, f"__{name}__", None)
-
-    def operator(self: Any, *args: Any) -> Any:
-        return call(function, self, *args)
-
-    operator.__name__ = f"__{name}__"
-    return operator
-
-
-for _name in OPERATORS:
-    setattr(TorchTensor, f"__{_name}__", _operator(_name))

@@ -73,12 +73,11 @@ def paste(base: Content, ranges: Ranges, part: Content) -> Content:
         size = base.shape[axis]
         if (start, stop, step) == (0, size, 1):
             continue
-        if step != 1 and stop - start > step:
-            raise fail(
-                f"a slice with step {step} is changed in place. Write what the whole tensor becomes, for example "
-                "with torch.where or torch.stack."
-            )
-        stop = min(stop, start + 1) if step != 1 else stop
+        if step != 1:
+            for k, position in enumerate(range(start, stop, step)):
+                one = (*ranges[:axis], (position, position + 1, 1), *ranges[axis + 1 :])
+                base = paste(base, one, _band(part, axis, k, k + 1))
+            return base
         if stop <= start:
             return base
         whole = (*ranges[:axis], (0, stop - start, 1), *ranges[axis + 1 :])
