@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Entry:
     routine: Routine
     modules: dict[str, torch.nn.Module]
     routines: dict[tuple[int, str], Routine]
+    functions: dict[int, Routine]
     weights: dict[str, torch.Tensor]
     takes_list: bool = False
     """Does it take a list of structures itself?"""
@@ -46,14 +47,16 @@ class Entry:
     @classmethod
     def of_module(cls, module: torch.nn.Module, takes_list: bool = False) -> Entry:
         """A module; its parameters and buffers are known by their names in its state_dict."""
-        routines = routines_of(module, Rebuilt().rebuilt)
+        rebuilt = Rebuilt()
+        routines = routines_of(module, rebuilt.rebuilt)
         routine = routines.get((id(module), "forward"))
         if routine is None:
             raise ModelError(
                 f"a {type(module).__name__} has no forward of its own that could be traced; give a module of a class "
                 "that defines forward(self, node)."
             )
-        return cls(type(module).__name__, routine, {"": module}, routines, _tensors(module), takes_list)
+        weights = _tensors(module)
+        return cls(type(module).__name__, routine, {"": module}, routines, rebuilt.routines, weights, takes_list)
 
     @classmethod
     def of_function(cls, function: FunctionType, takes_list: bool = False) -> Entry:
@@ -70,12 +73,17 @@ class Entry:
         for name, module in modules.items():
             weights |= {f"{name}.{key}": tensor for key, tensor in _tensors(module).items()}
             routines |= routines_of(module, rebuilt.rebuilt)
-        return cls(function.__name__, routine, modules, routines, weights, takes_list)
+        return cls(function.__name__, routine, modules, routines, rebuilt.routines, weights, takes_list)
 
     @cached_property
     def params(self) -> dict[int, str]:
         """The names of the weights by the identity of the tensors."""
         return {id(tensor): name for name, tensor in reversed(self.weights.items())}
+
+    @cached_property
+    def seen_code(self) -> set[CodeType]:
+        """The code of all functions whose calls are seen."""
+        return {r.function.__code__ for r in (*self.routines.values(), *self.functions.values())}
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter."""

@@ -20,6 +20,7 @@ from cortex.frontend.facts import ABSENT
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import TorchAttribute
+from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Of, Steps, text
 from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
@@ -178,7 +179,7 @@ class Method:
             if not is_library(function.__code__.co_filename) and not _is_generator(function):
                 with b.inside_method(key, self._owner._cortex_steps):
                     return function(self._owner, *args, **kwargs)
-        if kwargs or not all(isinstance(arg, PLAIN | None.__class__) for arg in args):
+        if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
                 f"{text(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
                 "it is not Python code, or goes through the whole structure. Give it constants, or none."
@@ -253,6 +254,8 @@ def present(b: TorchBuilder, steps: Steps) -> Any:
 
 
 def _present(b: TorchBuilder, steps: Steps) -> Any:
+    if len(steps) > 2:
+        refuse_unseen_recursion(b.recursive_code)
     name = b.accessors.name(steps)
     b.knowledge.read.setdefault(name)
     sample = b.facts.oracle.sample(name, ())

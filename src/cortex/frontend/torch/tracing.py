@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,10 +31,6 @@ from cortex.ra.ir import Hop, State
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.model import TorchModel
-
-MOST_HOPS = 24
-"""How far below the node code may look without a recursive call that was recognized."""
-
 
 @dataclass
 class Frame:
@@ -76,6 +73,11 @@ class TorchBuilder(Builder):
         assert isinstance(accessors, TorchAccessors)
         return accessors
 
+    @property
+    def recursive_code(self) -> set[CodeType]:
+        """The code of routines, whose calls are seen."""
+        return self.model.entry.seen_code
+
     # Calls.
 
     def call(self, routine: Routine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -99,11 +101,6 @@ class TorchBuilder(Builder):
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
         if again and self.frames[again[-1]].steps != steps:
             self._recursive(routine, steps, again[-1])
-        if len(steps) > MOST_HOPS:
-            raise fail(
-                f"{text(steps)} is further away than {MOST_HOPS} steps: this recursion is not made by calling methods "
-                "of the module. Make the recursive function a method, or a function of the module's file."
-            )
         self.frames.append(Frame(routine, steps))
         try:
             return routine.run(arguments)
