@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from itertools import islice
@@ -17,7 +18,8 @@ from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
 from cortex.frontend.assemble import assemble
-from cortex.frontend.decision import DecisionTree
+from cortex.frontend.decision import DecisionTree, Traced
+from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
 from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.fields import Declared
@@ -35,6 +37,15 @@ from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attr
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Failed:
+    """A node for which the model raised an error, once it had answered so much."""
+
+    node: Any
+    guard: Guard
+    error: Exception
 
 
 class Trace:
@@ -198,6 +209,7 @@ class Trace:
             if relations != (len(k.slots), len(k.lists)):
                 return False
         waiting: dict[tuple[str, bool, Guard], Any] = {}
+        failed: list[Failed] = []
         for node in postorder(roots, k.children):
             seen = Seen(node, k)
             if self._tree.find(seen.answer) is not None:
@@ -214,19 +226,34 @@ class Trace:
             except MissingAttribute as error:
                 if relations == (len(k.slots), len(k.lists)):
                     raise self._missing(error) from None
-            except CortexError:
-                if relations == (len(k.slots), len(k.lists)):
-                    raise
             except Exception as error:
                 if relations == (len(k.slots), len(k.lists)):
-                    if error is seen.accessor_error:
-                        raise  # of the user's objects, not of the model
-                    raise self._raised(error, node) from error
+                    of_model = not isinstance(error, CortexError) and error is not seen.accessor_error
+                    told = self._raised(error, node) if of_model else error
+                    if self._model.explores:
+                        raise told from (error if of_model else None)
+                    failed.append(Failed(node, facts.guard(), told))
             if relations != (len(k.slots), len(k.lists)):
                 return False  # who is a leaf, and which nodes there are, was not known before
-        if waiting and kinds == len(self._tree.order):
+        if waiting and kinds == len(self._tree.order) and not failed:
             self._resolve(waiting)
-        return not waiting
+        if failed and kinds == len(self._tree.order):
+            self._leave_out(roots, failed)
+        return not waiting and not failed
+
+    def _leave_out(self, roots: list[Any], failed: list[Failed]) -> None:
+        """Nodes that relations lead to and that no result depends on may be such that the model cannot be run for.
+
+        Their kinds compute nothing. Where a result does depend on such a node, what went wrong there is raised.
+        """
+        k = self._knowledge
+        problems = {id(each.node): each.error for each in failed}
+        for node in postorder(roots, lambda node: depends_on(k, self._tree, node)):
+            if id(node) in problems:
+                raise problems[id(node)] from None
+        for each in failed:
+            if self._tree.find(Seen(each.node, k).answer) is None:
+                self._tree.insert(Traced(each.guard, (), {}))
 
     def _look_below(self, root: Any) -> None:
         """Take a root for an inner node to learn what leads to its children; that it may fail says nothing."""

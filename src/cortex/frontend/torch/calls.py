@@ -91,13 +91,25 @@ class Relation:
         return call.graph.call(self.role, node, given, caller, self.via)
 
 
+@dataclass(frozen=True)
+class Storing:
+    """Which of several roles, in which the same attribute is stored, a node was called in."""
+
+    roles: tuple[str, ...]
+    steps: Steps
+
+    def __call__(self, call: CallNode) -> str:
+        """The tag of the role."""
+        return call.graph.who_made(list(self.roles), follow(call.node, self.steps))
+
+
 class Graph:
     """The calls of one request; each is one node however often it is made."""
 
-    def __init__(self, head: Arguments, given: dict[str, Any], descents: list[Relation]) -> None:
+    def __init__(self, head: Arguments, given: dict[str, Any], calls: list[Relation]) -> None:
         self._calls: dict[tuple[Any, ...], CallNode] = {}
         self._last: dict[tuple[str, int], CallNode] = {}
-        self._descents = descents
+        self._made = calls
         self._followed = False
         self.head = self.call("head", head, given, None, "")
 
@@ -122,8 +134,12 @@ class Graph:
             self._follow()
         return self._last.get((role, id(node)))
 
+    def who_made(self, roles: list[str], node: Any) -> str:
+        """Which of these roles a node was called in; the last one of several."""
+        return next((role for role in reversed(roles) if self.made(role, node) is not None), "")
+
     def _follow(self) -> None:
-        """Make all calls that have computed arguments, from the head down."""
+        """Make all calls, from the head down."""
         todo = [self.head]
         visited: set[int] = set()
         while todo:
@@ -131,6 +147,6 @@ class Graph:
             if id(call) in visited:
                 continue
             visited.add(id(call))
-            for relation in self._descents:
+            for relation in self._made:
                 found = relation.follow(call) if call.call_role in relation.callers else None
                 todo += [] if found is None else found if relation.is_list else [found]

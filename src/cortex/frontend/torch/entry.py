@@ -126,6 +126,8 @@ class Signature:
     def of(cls, entry: Entry, arguments: dict[str, Any]) -> Signature:
         """From the arguments of a call."""
         nodes = tuple(name for name, value in arguments.items() if holds_nodes(value))
+        if not nodes:  # structures of Python's own collections
+            nodes = tuple(name for name, value in arguments.items() if type(value) in (dict, list, tuple) and value)
         data = (torch.Tensor, np.ndarray)
         if not nodes:
             raise ModelError(

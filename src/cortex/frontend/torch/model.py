@@ -26,14 +26,14 @@ from cortex.frontend.model import Results, TracedModel
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.accessors import TorchAccessors
-from cortex.frontend.torch.calls import HEAD, PASSING, Arguments, CallNode, Graph, Relation, argument
+from cortex.frontend.torch.calls import HEAD, PASSING, Arguments, CallNode, Graph, Relation, Storing, argument
 from cortex.frontend.torch.entry import Entry, Request, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
+from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_node, present
 from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.state_form import StateForm
@@ -108,8 +108,8 @@ class TorchModel(TracedModel):
             case "headed":
                 return Arguments(request.arguments)
             case "calls":
-                descents = [r for r in self._relations.values() if r.is_top_down and not r.looks_up]
-                return Graph(Arguments(request.arguments), request.tensors, descents).head
+                calls = [r for r in self._relations.values() if not r.looks_up]
+                return Graph(Arguments(request.arguments), request.tensors, calls).head
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
@@ -117,7 +117,6 @@ class TorchModel(TracedModel):
         k.slots.clear()
         k.lists.clear()
         for relation in self._relations.values():
-            relation.callers.clear()
             relation.users.clear()
 
     def restart(self) -> None:
@@ -161,6 +160,10 @@ class TorchModel(TracedModel):
         return b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
 
     def _own_node(self, b: TorchBuilder, sample: Any) -> Any:
+        if not is_node(sample):
+            if self.mode != "calls":
+                self._change_mode(b, "calls")
+            return present(b, ())
         b.places[()] = TorchNode((), sample)
         return b.places[()]
 
@@ -253,6 +256,21 @@ class TorchModel(TracedModel):
                         )
                 return self._roles[key]
 
+    def who_stores(self, b: TorchBuilder, steps: Steps, roles: list[Role]) -> Role | None:
+        """The one of several roles that stored an attribute of the node that the steps lead to."""
+        if self.mode != "calls" or len(roles) < 2:
+            return roles[-1] if roles else None
+        tags = tuple(role.tag for role in roles)
+        name = "_".join([identifier(steps), "stored", *tags])
+        b.accessors.relate(name, Storing(tags, steps))
+        b.knowledge.tags.setdefault(name)
+        tag = b.facts.ask(ValueOf(name))
+        return next((role for role in roles if role.tag == tag), None)
+
+    def is_stored_by_others(self, role: Role, name: str) -> bool:
+        """Is an attribute stored by another role too?"""
+        return any(name in other.stored for other in self.roles if other is not role)
+
     def _token(self, name: str, value: Any, forms: dict[str, Form]) -> Any:
         """What a role knows of an argument."""
         if name in forms:
@@ -271,6 +289,7 @@ class TorchModel(TracedModel):
         b.accessors.forget()
         b.accessors.of_calls = mode == "calls"
         self.roles.clear()
+        self._relations.clear()
         self.itemized.clear()
         raise Restart
 
@@ -295,7 +314,7 @@ class TorchModel(TracedModel):
                         f"argument '{name}' of {cut.role.tag} has shape {value.shape} here and {known.shape} in "
                         "another call; all calls have to get tensors of the same shape."
                     )
-        if cut.role.is_top_down:
+        if self.mode == "calls":
             self._relation(b, cut.role, cut.steps, looks_up=False, inherits=cut.inherits)
 
     def hop(self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool = False) -> Hop:

@@ -63,8 +63,23 @@ class TorchNode(Place):
         if name.startswith("_cortex") or (name.startswith("__") and not hasattr(self._cortex_sample, name)):
             raise AttributeError(name)
         b = tracing()
+        if type(self._cortex_sample) is dict and name in ("get", "keys", "items", "values"):
+            return getattr(self, f"_cortex_{name}")
         found = b.stored(self._cortex_steps, name)
         return present(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
+
+    def _cortex_get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def _cortex_keys(self) -> list[Any]:
+        ask_value((*self._cortex_steps, KEYS))
+        return list(self._cortex_sample)
+
+    def _cortex_values(self) -> list[Any]:
+        return [self[key] for key in self._cortex_keys()]
+
+    def _cortex_items(self) -> list[tuple[Any, Any]]:
+        return [(key, self[key]) for key in self._cortex_keys()]
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_cortex"):
@@ -91,6 +106,8 @@ class TorchNode(Place):
         return int(ask_value((*self._cortex_steps, LENGTH)))
 
     def __iter__(self) -> Iterator[Any]:
+        if type(self._cortex_sample) is dict:
+            return iter(self._cortex_keys())
         return iter(present(tracing(), (*self._cortex_steps, ITEMS)))
 
     def __contains__(self, key: object) -> bool:
@@ -177,7 +194,7 @@ class Method:
         key = (kind, self._name)
         if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods:
             if not is_library(function.__code__.co_filename) and not _is_generator(function):
-                with b.inside_method(key, self._owner._cortex_steps):
+                with b.inside_method(key, function.__code__, self._owner._cortex_steps):
                     return function(self._owner, *args, **kwargs)
         if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
@@ -222,6 +239,7 @@ CLASS = Of("type", _class_name)
 TRUTH = Of("bool", bool)
 LENGTH = Of("len", len)
 ITEMS = Of("list", list)
+KEYS = Of("keys", lambda x: repr(list(x)))
 IDENTITY = Of("identity", lambda x: f"{type(x).__qualname__}.{getattr(x, 'name', None) or x.__qualname__}")
 PATTERN = Of("items", _pattern)
 

@@ -64,7 +64,7 @@ class TorchBuilder(Builder):
     """What stands for the objects that the code has reached."""
     cuts: list[Cut] = field(default_factory=list)
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
-    _methods: list[tuple[Any, Steps]] = field(default_factory=list)
+    _methods: list[tuple[Any, Steps, int]] = field(default_factory=list)
 
     @property
     def accessors(self) -> TorchAccessors:
@@ -184,7 +184,7 @@ class TorchBuilder(Builder):
             return ABSENT
         role, looks_up = self._who_stores(steps, name)
         if role is None:
-            if not steps:
+            if not steps and not self.model.is_stored_by_others(self.role, name):
                 raise AttributeError(f"{name} is not set yet")
             raise NeedsStates
         names = role.stored_names(self.model.prefix(role), name)
@@ -197,10 +197,9 @@ class TorchBuilder(Builder):
                 return cut.role, cut.role.is_top_down
         if any(cut.steps == steps and cut.role.result is None for cut in self.cuts):
             raise NeedsStates
-        for role in reversed(self.model.roles):
-            if name in role.stored and not (role is self.role and not steps):
-                return role, role.is_top_down
-        return None, False
+        roles = [r for r in self.model.roles if name in r.stored and not (r is self.role and not steps)]
+        role = self.model.who_stores(self, steps, roles)
+        return role, role is not None and self.model.mode == "calls"
 
     def results(self) -> dict[str, Any]:
         """What was stored on the node itself."""
@@ -213,12 +212,17 @@ class TorchBuilder(Builder):
         return {name: value for (_, name), value in self._written.items()}
 
     @contextmanager
-    def inside_method(self, key: Any, steps: Steps) -> Iterator[None]:
-        """A method of a node runs on what stands for it; one that calls itself elsewhere is asked of real nodes."""
-        if any(running == key and elsewhere != steps for running, elsewhere in self._methods):
+    def inside_method(self, key: Any, code: CodeType, steps: Steps) -> Iterator[None]:
+        """A method of a node runs on what stands for it.
+
+        One that calls itself on other nodes, without the module's doing, is asked of real nodes from now on.
+        """
+        depth = len(self.frames)
+        if any(running == key and at != steps and depth == before for running, at, before in self._methods):
             self.model.opaque_methods.add(key)
             self.model.restart()
-        self._methods.append((key, steps))
+        self._methods.append((key, steps, depth))
+        self.model.entry.seen_code.add(code)
         try:
             yield
         finally:
