@@ -27,7 +27,9 @@ def test_no_children_are_an_instance_where_the_sum_over_none_is_what_the_model_c
 
     trace = Trace(same, WEIGHTS)
     assert_same(trace, same, star(0))
-    assert list(guards(trace).values()) == [()]
+    assert list(guards(trace)) == ["children_0"], "a node without children shows nothing of what they are"
+    assert_same(trace, same, star(1))
+    assert list(guards(trace).values()) == [()], "the kind of any arity takes the place of its instance"
     root = tree(Random(0), 3)
     assert not trace.see([root])
     assert_same(trace, same, root)
@@ -164,7 +166,7 @@ def test_one_of_two_lists_is_merged() -> None:
         return cortex.tanh(s) + r
 
     trace = Trace(half, WEIGHTS)
-    for seed in range(3):
+    for seed in range(6):
         assert_same(trace, half, both(Random(seed), 2))
     assert set(guards(trace)) == {f"right_{n}" for n in range(5)}
     assert "in 'left' and 'right'" in trace.per_arity()[0]

@@ -42,7 +42,17 @@ class Supposed(Seen):
             case _:
                 return super().answer(test)
 
+    def sample(self, name: str, path: Path) -> Any:
+        """The attribute's value; a list of the supposed length."""
+        value = super().sample(name, path)
+        if path or name not in self.lengths or not isinstance(value, list | tuple):
+            return value
+        if not value and self.lengths[name]:
+            raise NeedsExample(f"a node with children in '{name}'")
+        return type(value)(value[i % len(value)] for i in range(self.lengths[name]))
+
     def resolve(self, path: Path) -> Any:
+        """The real node that stands for the one at `path`."""
         match path:
             case (Item(name, index), *rest) if name in self.lengths:
                 there = len(self.knowledge.accessors.items(self.node, name))
