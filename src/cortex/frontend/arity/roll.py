@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from cortex.frontend.arity.fold import settle
 from cortex.frontend.arity.stack import through_stack
+from cortex.frontend.arity.unit_axes import drop_unit_axes
 from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Stack, Value, Whole
 from cortex.ra import ir
 from cortex.ra.rules.fold_constants import absorb_zeros, drop_neutral, fold_fills, shrink_fills
@@ -181,6 +182,7 @@ RULES = (
     count_invariants,
     normalize_slices,
     drop_identities,
+    drop_unit_axes,
     fold_fills,
     absorb_zeros,
     drop_neutral,
