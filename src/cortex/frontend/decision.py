@@ -19,14 +19,14 @@ from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The trace of one kind: every question it asked, its graph and its results.
+    """The trace of one kind: every question it asked, its graph and its results by the names of states.
 
     `Fact(Length(name), None)` in the guard of a kind of any arity says that there may be any number of children.
     """
 
     guard: tuple[Fact, ...]
     lets: tuple[Let, ...]
-    results: tuple[str, ...]
+    results: dict[str, str]
 
 
 class Untraced:

@@ -148,7 +148,7 @@ class Seen:
 
     def _answer(self, test: Test) -> Answer:
         k = self.knowledge
-        owner = self._resolve(test.path)
+        owner = self.resolve(test.path)
         match test:
             case IsLeaf():
                 return not self.assume_inner and not k.children(owner)
@@ -172,7 +172,7 @@ class Seen:
     def sample(self, name: str, path: Path) -> Any:
         """The attribute's value."""
         try:
-            return self.knowledge.accessors.read(self._resolve(path), name, ABSENT)
+            return self.knowledge.accessors.read(self.resolve(path), name, ABSENT)
         except NeedsExample:
             return ABSENT
         except Exception as error:
@@ -181,10 +181,11 @@ class Seen:
 
     def is_missing(self, name: str, path: Path) -> object | None:
         """The object, if it has no such attribute."""
-        owner = self._resolve(path)
+        owner = self.resolve(path)
         return owner if self.knowledge.accessors.read(owner, name, ABSENT) is ABSENT else None
 
-    def _resolve(self, path: Path) -> Any:
+    def resolve(self, path: Path) -> Any:
+        """The node at the end of a path."""
         node = self.node
         for hop in path:
             match hop:

@@ -20,13 +20,14 @@ from cortex.ra.write_out import write_out
 def find_pattern(traces: Iterable[tuple[Lengths, Traced]], lists: tuple[str, ...]) -> ir.Kind:
     """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
 
-    Its guard is empty; `lists` are the list relations of the model. Raises `NotAlike` if there is none.
+    Its results are those of the traces in their order, its guard is empty; `lists` are the list relations of the model. Raises `NotAlike` if there is none.
     """
     seen: list[tuple[ir.Let, ...]] = []
     rolled: list[tuple[Lengths, Rolled]] = []
     for lengths, kind in traces:
         seen.append(kind.lets)
-        rolled.append((lengths, roll(kind.lets, kind.results, lengths, _declared([kind.lets], lists))))
+        results = tuple(kind.results.values())
+        rolled.append((lengths, roll(kind.lets, results, lengths, _declared([kind.lets], lists))))
     lets, results = agree(rolled, _declared(seen, lists))
     return ir.Kind("pattern", (), lets, results)
 
@@ -52,7 +53,7 @@ def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[s
     # A value of the node stacked on one of its only child is a stack in the pattern, but need not look like one.
     for unstack_all in (False, True) if 1 in lengths.values() else (False,):
         with suppress(NotAlike):
-            found = form(kind.lets, kind.results, unstack_all)
+            found = form(kind.lets, tuple(kind.results.values()), unstack_all)
             if same_graph(form(expected.lets, expected.results, unstack_all), found):
                 return True
     return False

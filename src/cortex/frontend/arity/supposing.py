@@ -51,13 +51,13 @@ class Supposed(Seen):
             raise NeedsExample(f"a node with children in '{name}'")
         return type(value)(value[i % len(value)] for i in range(self.lengths[name]))
 
-    def _resolve(self, path: Path) -> Any:
+    def resolve(self, path: Path) -> Any:
         """The real node that stands for the one at `path`."""
         match path:
             case (Item(name, index), *rest) if name in self.lengths:
                 there = len(self.knowledge.accessors.items(self.node, name))
                 if there == 0:
                     raise NeedsExample(f"a node with children in '{name}'")
-                return super()._resolve((Item(name, index % there), *rest))
+                return super().resolve((Item(name, index % there), *rest))
             case _:
-                return super()._resolve(path)
+                return super().resolve(path)

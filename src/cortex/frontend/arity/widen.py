@@ -80,7 +80,7 @@ class _Widening:
         for other in list(self.tree.order):
             if open_lengths(other.guard, self.chosen) == guard and self._fits(other, pattern):
                 self.tree.remove(other)
-        self.tree.insert(Traced(guard, pattern.lets, pattern.results))
+        self.tree.insert(Traced(guard, pattern.lets, dict(zip(self.kind.results, pattern.results, strict=True))))
 
     def _traces(self) -> Iterator[tuple[Lengths, Traced]]:
         """Traces to find the pattern in, each made when those before it have been found to be alike."""
@@ -91,6 +91,8 @@ class _Widening:
                 raise NotAlike(f"it cannot be traced for {_said(lengths)}")
             if not self._asks_the_same(kind.guard):
                 raise NotAlike("what it asks of a node depends on the number of its children")
+            if list(kind.results) != list(self.kind.results):
+                raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
                 self._check_items(lengths, kind)
             yield lengths, kind
@@ -151,7 +153,7 @@ class _Widening:
         """Is a kind of the same questions an instance of the pattern?"""
         lengths = {t.name: n for t, n in _facts(kind.guard) if isinstance(t, Length) and isinstance(n, int)}
         known = {name: n for name, n in lengths.items() if name in self.chosen}
-        return is_instance(kind, pattern, known, tuple(self.k.lists))
+        return list(kind.results) == list(self.kind.results) and is_instance(kind, pattern, known, tuple(self.k.lists))
 
     def _checked(self, base: dict[str, int]) -> Iterator[dict[str, int]]:
         """Lengths that may be special: each list by itself, and none or one in all lists."""
