@@ -57,7 +57,7 @@ POINTWISE = {
     "operators": case(lambda x, y: (x + y, x - y, x * y, x / (y * y + 1), -x, abs(x), x @ y.t()), x=X, y=X),
     "numbers": case(lambda x: (x + 1, 2 - x, 3 * x, x / 4, 1 / (x * x + 1), 1.5 + x, x - 0.5), x=X),
     "comparisons": case(lambda x, y: (x < y, x <= 0, x > y, x >= 0.1, x == x, x != y, x > 0), x=X, y=V),
-    "logic": case(lambda x, y: ((x > 0) & (y > 0), (x > 0) | (y > 0), ~(x > 0), (x > 0).logical_xor(y > 0)), x=X, y=X),
+    "logic": case(lambda x, y: ((x > 0) & (y > 0), (x > 0) | (y > 0), ~(x > 0), (x > 0) ^ (y > 0), (x > 0).logical_xor(y > 0)), x=X, y=X),
     "logical": case(lambda x, y: (torch.logical_and(x, y > 0), torch.logical_or(x > 0, y), torch.logical_not(x > 0)), x=X, y=X),
     "bitwise": case(lambda x, y: (torch.bitwise_and(x > 0, y > 0), torch.bitwise_or(x > 0, y > 0), torch.bitwise_not(x > 0)), x=X, y=X),
     "bool_arithmetic": case(lambda x: ((x > 0) * x, (x > 0).float() + 1, (x > 0).sum(), (x > 0) + (x > 1)), x=X),

@@ -29,8 +29,8 @@ ANYWHERE = ("torch", "Tensor", "F", "_nn")
 """Where a name without an owner is looked for."""
 FAMILIES = (pointwise, activations, products, movement, indexing, reductions, normalization, recurrent)
 """Operators on tensors: torch runs them on meta tensors first."""
-UNCHECKED = (factories, metadata)
-"""What gives no tensor, or takes none."""
+UNCHECKED = (factories.FUNCTIONS, metadata.FUNCTIONS, normalization.UNCHECKED)
+"""What gives no tensor, or takes none, or must be refused before torch finds something else wrong."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ def table() -> dict[Any, Entry]:
     exist, and for what changes its first argument in place, Tensor.tanh_; "F.tanh" for F.tanh alone.
     """
     found: dict[Any, Entry] = {}
-    for checked, families in ((True, FAMILIES), (False, UNCHECKED)):
-        for family in families:
-            for name, run in family.FUNCTIONS.items():
-                for function in _functions(name):
-                    if "." in name or function not in found:
-                        found[function] = Entry(run, checked)
-                for function in _functions(_changing(name)):
-                    found.setdefault(function, Entry(in_place(run), checked))
+    families = [(family.FUNCTIONS, True) for family in FAMILIES] + [(family, False) for family in UNCHECKED]
+    for family, checked in families:
+        for name, run in family.items():
+            for function in _functions(name):
+                if "." in name or function not in found:
+                    found[function] = Entry(run, checked)
+            for function in _functions(_changing(name)):
+                found.setdefault(function, Entry(in_place(run), checked))
     return found
 
 
