@@ -89,7 +89,13 @@ def in_place(m: Parts, node: Any) -> Any:
     return [rows, rows.sum(0)]
 
 
-CASES = {"elementary": elementary, "positive": positive, "reductions": reductions, "layers": layers, "in_place": in_place}
+CASES = {
+    "elementary": elementary,
+    "positive": positive,
+    "reductions": reductions,
+    "layers": layers,
+    "in_place": in_place,
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -103,6 +109,8 @@ def test_compiled_as_torch(name: str) -> None:
 def test_digits_near_zero_are_kept() -> None:
     """Relative, not absolute: what is tiny stays as exact as torch has it."""
     tiny = torch.tensor([-1e-4, -1e-6, 1e-6, 1e-4, 3e-3, -3e-3])
-    found, expected = compiled(lambda _, n: [torch.erf(n.x), torch.expm1(n.x), F.elu(n.x), torch.log1p(n.x)], Node(x=tiny))
+    found, expected = compiled(
+        lambda _, n: [torch.erf(n.x), torch.expm1(n.x), F.elu(n.x), torch.log1p(n.x)], Node(x=tiny)
+    )
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-6)

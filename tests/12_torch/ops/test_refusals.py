@@ -78,7 +78,7 @@ BODIES = {
     "field_in_place": "node.x.mul_(2.0)\nreturn node.x",
     "expanded_in_place": "y = x.expand(2, 4)\ny += 1\nreturn y[0]",
     "reshaped_after_view": "y = x.view(2, 2)\nx.unsqueeze_(0)\nreturn y",
-    "constant_in_place": "mask = torch.zeros(4, dtype=torch.bool)\nmask[0] = x[0] > 0\nreturn torch.where(mask, x, 0.0)",
+    "constant_in_place": "mask = torch.zeros(4, dtype=torch.bool)\nmask[0] = x[0] > 0\nreturn mask * x",
     "mask_of_several": "x[x > 0] = x\nreturn x",
     "set_data": "y = x + 1\ny.data = x\nreturn y",
     # element types and devices

@@ -52,20 +52,21 @@ def table() -> dict[Any, Entry]:
     families = [(family.FUNCTIONS, True) for family in FAMILIES] + [(family, False) for family in UNCHECKED]
     for family, checked in families:
         for name, run in family.items():
-            for function in _functions(name):
+            for function in functions(name):
                 if "." in name or function not in found:
                     found[function] = Entry(run, checked)
-            for function in _functions(_changing(name)):
+            for function in functions(changing(name)):
                 found.setdefault(function, Entry(in_place(run), checked))
     return found
 
 
-def _changing(name: str) -> str:
+def changing(name: str) -> str:
     """The variant that changes its first argument: add_ and __iadd__."""
     return f"__i{name[2:]}" if name.startswith("__") else f"{name}_"
 
 
-def _functions(name: str) -> list[Any]:
+def functions(name: str) -> list[Any]:
+    """The functions and methods of torch that a name of a family stands for."""
     owner, dot, last = name.rpartition(".")
     owners = [OWNERS[owner]] if dot else [OWNERS[name] for name in ANYWHERE]
     exist = [getattr(each, last) for each in owners if hasattr(each, last)]
