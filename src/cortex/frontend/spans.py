@@ -57,9 +57,12 @@ def user_span() -> Span | None:
 def running_call() -> ast.Call | None:
     """The user's call that is being evaluated, if it is one."""
     frame = user_frame()
-    if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
+    if frame is None:
         return None
-    return _call_at(frame.f_code, frame.f_lasti)
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while at and dis.opname[code[at]] == "CACHE":
+        at -= 2  # a call of a Python function has stepped over what belongs to its instruction
+    return _call_at(frame.f_code, at) if "CALL" in dis.opname[code[at]] else None
 
 
 @lru_cache(maxsize=1024)

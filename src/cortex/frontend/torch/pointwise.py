@@ -170,6 +170,13 @@ def _logical(fn: Any) -> Callable[..., Value]:
     return lambda input, other: pointwise.logical(fn, _truth(input), _truth(other))
 
 
+def _xor_of_truth(input: Any, other: Any) -> Value:
+    for side in (input, other):
+        if not isinstance(side, bool) and value_of(side).dtype != "bool":
+            raise Unsupported("bits of integers: `^` of truth values alone can be compiled.")
+    return _xor(input, other)
+
+
 def _xor(input: Any, other: Any) -> Value:
     return comparison("ne", pointwise.as_float(_truth(input)), pointwise.as_float(_truth(other)))
 
@@ -244,6 +251,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _xor, "logical_not": _not,
     **dict.fromkeys(("bitwise_and", "__and__", "__rand__"), _bits("and", "&")),
     **dict.fromkeys(("bitwise_or", "__or__", "__ror__"), _bits("or", "|")),
+    **dict.fromkeys(("bitwise_xor", "__xor__", "__rxor__"), _xor_of_truth),
     **dict.fromkeys(("bitwise_not", "__invert__"), _invert),
     "clone": _copy, "fill": _fill, "zero": _zero, "Tensor.copy_": in_place(_copied),
 }  # fmt: skip
