@@ -26,8 +26,7 @@ def compile_module(given: Any, weights: Any, examples: list[Any] | None, compile
         raise ModelError("weights= is given for a module, which has its own. Load them into it: load_state_dict(...).")
     calls = [example if type(example) is tuple else (example,) for example in examples or []]
     lists = any(len(call) == 1 and type(call[0]) is list for call in calls)
-    is_function = isinstance(given, FunctionType)
-    entry = Entry.of_function(given, lists) if is_function else Entry.of_module(given, lists)
+    entry = Entry.of_function(given, lists) if isinstance(given, FunctionType) else Entry.of_module(given, lists)
     for module in entry.modules.values():
         _refuse_training(module)
 

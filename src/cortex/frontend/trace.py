@@ -38,6 +38,8 @@ from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
 
+MOST_REMEMBERED = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Failed:
@@ -69,6 +71,8 @@ class Trace:
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
         self._tree = DecisionTree()
         self._exploration: Exploration | None = None
+        self._remembered: list[Any] = []
+        """Requests that showed new kinds, where kinds cannot be found without them."""
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
@@ -85,6 +89,11 @@ class Trace:
     def name(self) -> str:
         """The name of the model."""
         return self._model.name
+
+    @property
+    def explores(self) -> bool:
+        """Can kinds be found without structures?"""
+        return self._model.explores
 
     @property
     def known_kinds(self) -> int:
@@ -141,14 +150,17 @@ class Trace:
         while not done:
             self.explore()
             try:
-                done = self._see_once(self._model.roots(roots))
+                done = self._see_once(self._model.roots([*self._remembered, *roots] if forgot else roots))
                 if done and self._model.explores and len(self._tree.order) != before:
                     assert self._exploration is not None
                     self._exploration.run()
             except Restart:
                 self._forget()
                 forgot = True
-        return forgot or len(self._tree.order) != before
+        is_new = forgot or len(self._tree.order) != before
+        if is_new and not self._model.explores:
+            self._remembered += roots[: MOST_REMEMBERED - len(self._remembered)]
+        return is_new
 
     def _refuse_unseen(self, roots: list[Any]) -> None:
         """Refuse structures whose children have other names than the model's; a better error than what came of it."""

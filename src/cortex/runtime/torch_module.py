@@ -44,9 +44,9 @@ class CompiledModule:
             return model.returned(run(model.request(arguments)))
         if not batch:
             raise StructureError("the module is called with an empty list; give it at least one structure")
-        arguments = [self._entry.bind((x,), {}) for x in batch]
-        model, run = self._for(arguments[0])
-        return model.returned(run([model.request(each) for each in arguments]))
+        several = [self._entry.bind((x,), {}) for x in batch]
+        model, run = self._for(several[0])
+        return model.returned(run([model.request(each) for each in several]))
 
     def prepare(self, args: tuple[Any, ...]) -> None:
         """Compile for calls like this one."""

@@ -17,11 +17,12 @@ PASSING = ">"
 
 HEAD = "cortex_head"
 """The attribute that only the head of a request has."""
+ARGUMENT = "cortex_argument_"
 
 
 def argument(name: str) -> str:
     """The attribute that holds an argument."""
-    return f"cortex_argument_{name}"
+    return f"{ARGUMENT}{name}"
 
 
 class Arguments:

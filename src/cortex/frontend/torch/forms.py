@@ -81,7 +81,7 @@ class Form:
 def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     if hasattr(made, "_make"):
         return made._make(values)
-    record = object.__new__(made)  # without __init__, which may take other arguments
+    record: Any = object.__new__(made)  # without __init__, which may take other arguments
     for key, value in zip(keys, values, strict=True):
         object.__setattr__(record, key, value)
     return record

@@ -67,6 +67,9 @@ class TorchModel(TracedModel):
         self.opaque_methods: set[Any] = set()
         self.itemized: set[str] = set()
         """Lists of which not every item is a node that is called; their items are slots."""
+        self.mixed: set[Steps] = set()
+        """What holds values of different categories in different nodes."""
+        self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
         self._split: set[str] = set()
         """Roles whose computed arguments for other calls are nodes of their own."""
@@ -149,15 +152,19 @@ class TorchModel(TracedModel):
 
     def _run(self, b: TorchBuilder) -> Any:
         b.role, b.tag = self._role(b)
-        assert isinstance(b.facts.oracle, Seen)
-        node = b.facts.oracle.node
-        if b.role.routine is None:
-            b.places[()] = TorchNode((), node.node if isinstance(node, CallNode) else node)
-            return b.call(b.role.routine or self.entry.routine, (), self._head_arguments(b))
+        node = self._node(b)
         sample = node.node if isinstance(node, CallNode) else node
+        if b.role.routine is None:
+            b.places[()] = TorchNode((), sample)
+            return b.call(self.entry.routine, (), self._head_arguments(b))
         given = {name: self._given(b, name, value) for name, value in b.role.given.items()}
         root = self._own_node(b, sample)
         return b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
+
+    def _node(self, b: TorchBuilder) -> Any:
+        """The real node that is traced for."""
+        assert isinstance(b.facts.oracle, Seen)
+        return b.facts.oracle.node
 
     def _own_node(self, b: TorchBuilder, sample: Any) -> Any:
         if not is_node(sample):
@@ -217,8 +224,7 @@ class TorchModel(TracedModel):
                     raise NeedsStates
                 return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
             case Inherited(functions):
-                assert isinstance(b.facts.oracle, Seen)
-                return RequestTensor(name, b.facts.oracle.node.given[name], functions)
+                return RequestTensor(name, self._node(b).given[name], functions)
             case type() if value in FRESH:
                 return value()
         return value
@@ -291,6 +297,8 @@ class TorchModel(TracedModel):
         self.roles.clear()
         self._relations.clear()
         self.itemized.clear()
+        self.mixed.clear()
+        self._categories.clear()
         raise Restart
 
     def prefix(self, role: Role) -> str:
@@ -301,6 +309,12 @@ class TorchModel(TracedModel):
         """Take the items of a list for slots of their own."""
         self.itemized.add(name)
         raise Restart
+
+    def tell_apart(self, steps: Steps, category: str) -> None:
+        """Nodes with values of different categories in the same place are of different kinds."""
+        if self._categories.setdefault(steps, category) != category and steps not in self.mixed:
+            self.mixed.add(steps)
+            raise Restart
 
     def note_call(self, b: TorchBuilder, cut: Cut) -> None:
         """Remember the types of what a call is given, and that it is made."""

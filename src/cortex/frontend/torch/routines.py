@@ -7,6 +7,7 @@ ask the trace what to do. Whoever calls them outside of a trace, in another thre
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Routine:
 
     def run(self, arguments: dict[str, Any]) -> Any:
         """Call it with arguments by parameter."""
-        bound = inspect.BoundArguments(self.signature, arguments)  # type: ignore[arg-type]
+        bound = inspect.BoundArguments(self.signature, OrderedDict(arguments))
         return self.original(*bound.args, **bound.kwargs)
 
 

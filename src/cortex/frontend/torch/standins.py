@@ -20,6 +20,7 @@ from cortex.frontend.facts import ABSENT
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import TorchAttribute
+from cortex.frontend.torch.calls import ARGUMENT
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Of, Steps, text
 from cortex.ra.ir import IsNone, Length
@@ -251,9 +252,29 @@ def is_node(value: Any) -> bool:
     return not isinstance(value, METHODS)
 
 
+def category(value: Any) -> str:
+    """What decides by what a value is stood for."""
+    if isinstance(value, bool | np.bool_):
+        return "truth"
+    if isinstance(value, Enum | type):
+        return "name"
+    if isinstance(value, PLAIN + DATA):
+        return "data"
+    return type(value).__name__ if type(value) in (list, tuple) else "node"
+
+
+CATEGORY = Of("category", category)
+
+
 def is_stand_in(value: Any) -> bool:
     """Does this stand for a node of the user's, so that a method can be called on it?"""
-    return type(value) in (TorchNode, NodeTuple)
+    return type(value) is TorchNode or (type(value) in (NodeTuple, NodeList) and _is_nested(value._cortex_steps))
+
+
+def _is_nested(steps: Steps) -> bool:
+    """Is a list or tuple there a node itself, of a structure that consists of them, rather than what a node holds?"""
+    argument = bool(steps) and isinstance(steps[0], Attr) and steps[0].name.startswith(ARGUMENT)
+    return all(isinstance(step, At) and isinstance(step.key, int) for step in steps[argument:])
 
 
 def ask_value(steps: Steps) -> Any:
@@ -285,6 +306,9 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
+    b.model.tell_apart(steps, category(sample))
+    if steps in b.model.mixed:
+        ask_value((*steps, CATEGORY))
     if isinstance(sample, bool | np.bool_):
         return bool(ask_value(steps))
     if isinstance(sample, Enum | type):
@@ -298,7 +322,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
 
 
 def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
-    if sample and all(isinstance(x, int | float) for x in sample):
+    if sample and not _is_nested(steps) and all(isinstance(x, int | float) for x in sample):
         return NodeField(name, steps)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.itemized:
