@@ -110,8 +110,9 @@ def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any]) -> Form:
             keys = tuple(f.name for f in dataclasses.fields(x))
             values, kind = [getattr(x, key) for key in keys], "record"
         case _:
+            what = "node" if hasattr(x, "_cortex_steps") else type(x).__name__
             raise fail(
-                f"the result contains a {type(x).__name__}; tensors, tuples, lists, dicts, dataclasses and named "
+                f"the result contains a {what}; tensors, tuples, lists, dicts, dataclasses and named "
                 "tuples of them are accepted."
             )
     parts = tuple(_form(value, is_tensor, tensors) for value in values)

@@ -38,7 +38,7 @@ from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identif
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.weight_space import WeightSpace
-from cortex.ra.ir import Hop, IsNone, Item, Slot, State, TensorType
+from cortex.ra.ir import Hop, IsNone, Item, Length, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 Mode = Literal["plain", "headed", "calls"]
@@ -159,7 +159,14 @@ class TorchModel(TracedModel):
             return b.call(self.entry.routine, (), self._head_arguments(b))
         given = {name: self._given(b, name, value) for name, value in b.role.given.items()}
         root = self._own_node(b, sample)
-        return b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
+        result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
+        for name, value in given.items():
+            if type(value) is list and value:
+                raise fail(
+                    f"recursive calls append to the list '{name}', of which every call has its own here. Store what is "
+                    "to be collected on the node (node.h = h), and read it from the nodes afterwards."
+                )
+        return result
 
     def _node(self, b: TorchBuilder) -> Any:
         """The real node that is traced for."""
@@ -169,7 +176,7 @@ class TorchModel(TracedModel):
     def _own_node(self, b: TorchBuilder, sample: Any) -> Any:
         if not is_node(sample):
             if self.mode != "calls":
-                self._change_mode(b, "calls")
+                self._change_mode(b, "headed" if self.mode == "plain" else "calls")
             return present(b, ())
         b.places[()] = TorchNode((), sample)
         return b.places[()]
@@ -459,6 +466,7 @@ class TorchModel(TracedModel):
             steps = b.accessors.steps(base) if relation is None else relation.steps
             if len(indices) != len(b.places[steps]):
                 self.itemize(base)
+            b.facts.ask(Length(name))
         if b.role.tag in self._supposed:
             self._supposed.discard(b.role.tag)
             raise Restart
