@@ -213,12 +213,12 @@ class Trace:
         """One walk over the structures, children first; False if it has to be repeated with what it learned."""
         k, exploration = self._knowledge, self._exploration
         assert exploration is not None
-        relations = (len(k.slots), len(k.lists))
+        relations = self._reach()
         kinds = len(self._tree.order)
         if self.is_partial:
             for root in roots:
                 self._look_below(root)
-            if relations != (len(k.slots), len(k.lists)):
+            if relations != self._reach():
                 return False
         waiting: dict[tuple[str, bool, Guard], Any] = {}
         failed: list[Failed] = []
@@ -236,22 +236,27 @@ class Trace:
             except NeedsExample as question:
                 waiting.setdefault((str(question), bool(k.children(node)), facts.guard()), node)
             except MissingAttribute as error:
-                if relations == (len(k.slots), len(k.lists)):
+                if relations == self._reach():
                     raise self._missing(error) from None
             except Exception as error:
-                if relations == (len(k.slots), len(k.lists)):
+                if relations == self._reach():
                     of_model = not isinstance(error, CortexError) and error is not seen.accessor_error
                     told = self._raised(error, node) if of_model else error
                     if self._model.explores:
                         raise told from (error if of_model else None)
                     failed.append(Failed(node, facts.guard(), told))
-            if relations != (len(k.slots), len(k.lists)):
+            if relations != self._reach():
                 return False  # who is a leaf, and which nodes there are, was not known before
         if waiting and kinds == len(self._tree.order) and not failed:
             self._resolve(waiting)
         if failed and kinds == len(self._tree.order):
             self._leave_out(roots, failed)
         return not waiting and not failed
+
+    def _reach(self) -> tuple[int, ...]:
+        """Changes when more nodes may be reached than before."""
+        k = self._knowledge
+        return len(k.slots), len(k.lists), self._model.uses()
 
     def _leave_out(self, roots: list[Any], failed: list[Failed]) -> None:
         """Nodes that relations lead to and that no result depends on may be such that the model cannot be run for.

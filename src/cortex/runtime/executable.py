@@ -127,7 +127,9 @@ class Executable:
 
         def bind(loaded: _Loaded) -> Bound:
             given = loaded.given(out, batch, single)
-            return Bound(loaded.names, _native.Bound(loaded.program, self._nodes(batch), single, loaded.most(team), given))
+            return Bound(
+                loaded.names, _native.Bound(loaded.program, self._nodes(batch), single, loaded.most(team), given)
+            )
 
         return self._with_kinds(batch, bind)
 

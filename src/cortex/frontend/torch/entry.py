@@ -150,9 +150,7 @@ class Signature:
 
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by their names in the state_dict."""
-    return dict(
-        [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-    )
+    return dict([*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)])
 
 
 def holds_nodes(value: Any) -> bool:
@@ -164,5 +162,3 @@ def holds_nodes(value: Any) -> bool:
 
 def _array(tensor: Any) -> Any:
     return tensor.detach().cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor
-
-

@@ -1,7 +1,7 @@
 """The form of a result: which tensors it has, and what they are put in (tuples, lists, dicts, dataclasses, ...).
 
-    flatten((h, {"c": c}))   ->  Form, [h, c]
-    form.rebuild([h, c])     ->  (h, {"c": c})
+flatten((h, {"c": c}))   ->  Form, [h, c]
+form.rebuild([h, c])     ->  (h, {"c": c})
 """
 
 from __future__ import annotations

@@ -122,6 +122,10 @@ class TorchModel(TracedModel):
         for relation in self._relations.values():
             relation.users.clear()
 
+    def uses(self) -> int:
+        """In how many roles results depend on what relations lead to, counted for each relation."""
+        return sum(len(relation.users) for relation in self._relations.values())
+
     def restart(self) -> None:
         """Trace everything again with what was learned."""
         raise Restart
@@ -380,7 +384,10 @@ class TorchModel(TracedModel):
         way = steps[:-1] if is_list else steps
         stem = "_".join([identifier(way), *(["of"] if looks_up else []), role.tag])
         name, number = stem, 2
-        while name in self._relations and (self._relations[name].steps, self._relations[name].inherits) != (way, inherits):
+        while name in self._relations and (self._relations[name].steps, self._relations[name].inherits) != (
+            way,
+            inherits,
+        ):
             name, number = f"{stem}_{number}", number + 1
         if name not in self._relations:
             via = identifier(steps)
@@ -471,7 +478,6 @@ class TorchModel(TracedModel):
             self._supposed.discard(b.role.tag)
             raise Restart
 
-
     def _split_where_needed(self, b: TorchBuilder) -> None:
         """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
         for tag in {b.tag.removesuffix(PASSING), *(r.tag for r in self.roles)} - self._split:
@@ -499,5 +505,3 @@ def _key(value: Any) -> tuple[Any, ...]:
     if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited):
         return (type(value), value)
     return (id(value),)
-
-

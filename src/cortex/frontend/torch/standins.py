@@ -365,5 +365,3 @@ def _has(steps: Steps) -> Steps:
     if isinstance(last, Attr):
         return (*before, Of(f"has_{last.name}", lambda x: hasattr(x, last.name)))
     return (*before, Of(f"has_{last.key}", lambda x: last.key in x))
-
-

@@ -32,6 +32,7 @@ from cortex.ra.ir import Hop, State
 if TYPE_CHECKING:
     from cortex.frontend.torch.model import TorchModel
 
+
 @dataclass
 class Frame:
     """A routine that is running on a node."""
