@@ -21,7 +21,6 @@ from cortex.frontend.state_form import StateForm
 from cortex.frontend.tensor import Operand, Tensor
 from cortex.frontend.weight_space import WeightSpace
 
-
 Results = dict[str, Value]
 """The values that a kind computes, by the names of its states."""
 

@@ -8,7 +8,7 @@ nodes whose attributes can be read in turn. Every answer is recorded as a fact o
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -325,13 +325,13 @@ def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
     if sample and not _is_nested(steps) and all(isinstance(x, int | float) for x in sample):
         return NodeField(name, steps)
     nodes = all(map(is_node, sample))
-    if nodes and name not in b.model.itemized:
+    if nodes and name not in b.model.links.itemized:
         b.knowledge.tags.setdefault(name)
         b.facts.ask(Length(name))
         items: list[Any] = [_node(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
     else:
-        if name not in b.model.itemized:
-            b.model.itemize(name)
+        if name not in b.model.links.itemized:
+            b.model.links.itemize(name)
         ask_value((*steps, PATTERN))
         items = [
             None if x is None else _node(b, (*steps, At(i)), x) if is_node(x) else present(b, (*steps, At(i)))

@@ -140,14 +140,14 @@ class TorchBuilder(Builder):
         self.cuts.append(cut)
         self.model.note_call(self, cut)
         if role.result is None:
-            self.model.hop(self, role, steps)
+            self.model.links.hop(self, role, steps)
             raise NeedsStates
         names = role.result_names(self.model.prefix(role))
         return role.result.rebuild([self.state(role, steps, name) for name in names])
 
     def state(self, role: Role, steps: Steps, name: str, *, looks_up: bool = False) -> Any:
         """A state of the node that stands for the call of `role` on what the steps lead to."""
-        hop = self.model.hop(self, role, steps, looks_up=looks_up)
+        hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
         return self.state_at(hop, name, role.types[name].shape)
 
     def state_at(self, hop: Hop, name: str, shape: tuple[int, ...]) -> Any:
