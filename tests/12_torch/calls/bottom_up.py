@@ -34,7 +34,7 @@ class ChildSum(nn.Module):
         if len(tree.children) == 0:
             child_c, child_h = torch.zeros(1, H), torch.zeros(1, H)
         else:
-            child_c, child_h = zip(*map(lambda child: child.state, tree.children))
+            child_c, child_h = zip(*map(lambda child: child.state, tree.children))  # noqa: B905, C417 - as people write it
             child_c, child_h = torch.cat(child_c, dim=0), torch.cat(child_h, dim=0)
         tree.state = self.node_forward(self.emb(torch.tensor([tree.word])), child_c, child_h)
         return tree.state

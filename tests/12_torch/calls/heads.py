@@ -69,7 +69,7 @@ class Inputs(nn.Module):
         if not tree.children:
             c, h = inputs[0].detach().new_zeros(1, H), inputs[0].new_zeros(1, H)
         else:
-            c, h = zip(*map(lambda child: child.state, tree.children))
+            c, h = zip(*map(lambda child: child.state, tree.children))  # noqa: B905, C417 - as people write it
             c, h = torch.cat(c, dim=0), torch.cat(h, dim=0)
         tree.state = self.cell.node_forward(inputs[tree.idx].unsqueeze(0), c, h)
         return tree.state

@@ -354,8 +354,8 @@ class TorchModel(TracedModel):
             known = role.types.setdefault(name, TensorType(value.shape))
             if known.shape != value.shape:
                 raise ModelError(
-                    f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} for "
-                    "others. Results of all calls have to have the same shapes.",
+                    f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} "
+                    "for others. Results of all calls have to have the same shapes.",
                     value.let.span,
                 )
         if b.tag.endswith(PASSING) or not self.links.is_split(role.tag):
@@ -372,7 +372,8 @@ class TorchModel(TracedModel):
         for cut in b.cuts:
             via = identifier(cut.steps) if cut.role.tag in self._by_way else ""
             for name, values in cut.passed.items():
-                for state, value in zip(passed_names(cut.role.tag, name, cut.role.given[name].form, via), values):
+                names = passed_names(cut.role.tag, name, cut.role.given[name].form, via)
+                for state, value in zip(names, values, strict=True):
                     if found.setdefault(state, value).name != value.name:
                         if via:
                             raise fail(

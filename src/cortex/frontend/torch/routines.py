@@ -80,9 +80,9 @@ def _methods(kind: type) -> dict[str, FunctionType]:
         if base.__module__.split(".")[0] == "torch" or base is object:
             continue
         for name, member in vars(base).items():
-            if isinstance(member, FunctionType) and not is_library(member.__code__.co_filename):
-                if not (name.startswith("__") and name.endswith("__")):
-                    found[name] = member
+            special = name.startswith("__") and name.endswith("__")
+            if isinstance(member, FunctionType) and not special and not is_library(member.__code__.co_filename):
+                found[name] = member
     return found
 
 

@@ -7,6 +7,7 @@ nodes whose attributes can be read in turn. Every answer is recorded as a fact o
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Iterator
 from enum import Enum
@@ -70,7 +71,9 @@ class TorchNode(Place):
         return present(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
 
     def _cortex_get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        if key in self:
+            return self[key]
+        return default
 
     def _cortex_keys(self) -> list[Any]:
         ask_value((*self._cortex_steps, KEYS))
@@ -123,8 +126,9 @@ class TorchNode(Place):
             raise fail(f"a node is indexed with a {type(key).__name__}; a str or an int is accepted.")
         return present(tracing(), (*self._cortex_steps, At(key)))
 
-    def __call__(self, *args: Any) -> Any:
-        return Method((*self._cortex_steps,), self, "__call__")(*args)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As a method of the node."""
+        return Method(self._cortex_steps, self, "__call__")(*args, **kwargs)
 
     def __repr__(self) -> str:
         return self._cortex_text()
@@ -193,10 +197,9 @@ class Method:
         kind = type(self._owner._cortex_sample)
         function = getattr(kind, self._name, None)
         key = (kind, self._name)
-        if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods:
-            if not is_library(function.__code__.co_filename) and not _is_generator(function):
-                with b.inside_method(key, function.__code__, self._owner._cortex_steps):
-                    return function(self._owner, *args, **kwargs)
+        if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods and _is_plain(function):
+            with b.inside_method(key, function.__code__, self._owner._cortex_steps):
+                return function(self._owner, *args, **kwargs)
         if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
                 f"{text(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
@@ -205,8 +208,9 @@ class Method:
         return present(b, (*self._steps, Called(args)))
 
 
-def _is_generator(function: types.FunctionType) -> bool:
-    return bool(function.__code__.co_flags & 0x20)
+def _is_plain(function: types.FunctionType) -> bool:
+    """Is it the user's, and no generator?"""
+    return not is_library(function.__code__.co_filename) and not inspect.isgeneratorfunction(function)
 
 
 class NodeList(list[Any]):
@@ -223,6 +227,7 @@ class NodeTuple(tuple[Any, ...]):
     _cortex_steps: Steps
 
     def __new__(cls, steps: Steps, items: list[Any]) -> NodeTuple:
+        """A tuple of what stands for the items."""
         made = super().__new__(cls, items)
         made._cortex_steps = steps
         return made

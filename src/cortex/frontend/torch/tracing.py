@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,7 @@ class TorchBuilder(Builder):
         Of the routines in between, those that are called on another node than their caller's are recursive too.
         """
         chain = [*self.frames[since:], Frame(routine, steps)]
-        for before, after in zip(chain, chain[1:], strict=False):
+        for before, after in pairwise(chain):
             if before.steps != after.steps:
                 self.model.routines[after.routine.key] = after.routine
         self.model.restart()
