@@ -14,9 +14,9 @@ from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.views import View
 
 OF_META = (
-    "shape", "ndim", "size", "dim", "ndimension", "numel", "nelement", "dtype", "itemsize", "element_size", "stride",
+    "shape", "ndim", "size", "dim", "numel", "dtype", "itemsize", "element_size", "stride",
     "is_contiguous", "is_floating_point", "is_complex", "layout", "is_sparse", "is_quantized", "is_signed",
-    "storage_offset", "names", "has_names", "is_mkldnn", "is_nested", "is_conj", "is_neg", "is_inference", "nbytes",
+    "storage_offset", "is_mkldnn", "is_nested", "is_conj", "is_neg", "is_inference", "nbytes",
 )  # fmt: skip
 """What the tensor without elements says too."""
 
@@ -141,7 +141,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"Tensor.{name}": _always(value) for name, value in CONSTANT.items()},
     "Tensor.get_device": lambda input: -1,
     "Tensor.contiguous": _contiguous, "Tensor.cpu": _same,
-    **dict.fromkeys(("detach", "Tensor.data", "alias"), _alias),
+    **dict.fromkeys(("detach", "Tensor.data"), _alias),
     "Tensor.detach_": _same,
     "Tensor.to": _to, "Tensor.type": _type,
     "Tensor.float": _cast_to(torch.float32), "Tensor.bool": _cast_to(torch.bool), "Tensor.long": _cast_to(torch.int64),

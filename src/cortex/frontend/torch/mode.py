@@ -77,7 +77,7 @@ class TracingMode(TorchFunctionMode):
 
 def _is_off(args: Any, kwargs: dict[str, Any]) -> bool:
     """Is this dropout in evaluation?"""
-    return kwargs.get("training") is False or kwargs.get("train") is False or False in args
+    return any(x is False for x in (kwargs.get("training"), kwargs.get("train"), *args))
 
 
 @lru_cache(maxsize=1)

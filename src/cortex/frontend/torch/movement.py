@@ -279,7 +279,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.broadcast_tensors": _broadcast_tensors,
     "Tensor.repeat": _repeat, "tile": _tile, "repeat_interleave": _repeat_interleave,
     **dict.fromkeys(("cat", "concat", "concatenate"), _cat), "stack": _stack,
-    "hstack": _hstack, **dict.fromkeys(("vstack", "row_stack"), _vstack), "column_stack": _column_stack,
+    "hstack": _hstack, "vstack": _vstack, "column_stack": _column_stack,
     "split": _split, "split_with_sizes": _split_with_sizes, "chunk": _chunk, "unbind": _unbind, "select": _select,
     "narrow": _narrow, "flip": _flip, "roll": _roll, "F.pad": _pad,
 }  # fmt: skip
