@@ -86,10 +86,20 @@ FACTS = {
         x=X,
     ),
     "casts": case(
-        lambda x: ((x > 0).float(), (x > 0).to(x), x.bool(), (x > 0).type(torch.float32), x.to(torch.bool)), x=X
+        lambda x: (
+            (x > 0).float(),
+            (x > 0).to(x),
+            (x > 0).long(),
+            (x > 0).int() * x,
+            (x > 0).to(torch.int64).sum(),
+            x.bool(),
+            (x > 0).type(torch.float32),
+            x.to(torch.bool),
+        ),
+        x=X,
     ),
     "whole_casts": case(
-        lambda i: (i.float() * 2, i + 1, i * 2.5, i.long(), i.to(torch.float32), -i, i == 1), i=whole()
+        lambda i: (i.float() * 2, i + 1, i * 2.5, i.long(), i.int(), i.to(torch.float32), -i, i == 1), i=whole()
     ),
     "new": case(
         lambda x: (

@@ -128,6 +128,7 @@ NORMALIZATION = {
         w=V,
         v=positive(4),
     ),
+    "weight_norm": case(lambda v, g: (torch._weight_norm(v, g, 0), torch._weight_norm(v.t(), g.t(), 1)), v=X, g=(3, 1)),
     "attention": case(
         lambda q, k, v: (
             F.scaled_dot_product_attention(q, k, v),

@@ -103,6 +103,11 @@ class Dispatcher:
         name = self.params.get(id(x))
         if x.is_meta:
             return self._copied(x)
+        if x.grad_fn is not None:
+            raise Unsupported(
+                "a tensor is used that was computed from parameters before the module was traced, so new weights would "
+                "not change it. Compute it in forward, or store x.detach()."
+            )
         meta = meta_of(x)
         if name is not None and x.is_floating_point():
             b = builder()

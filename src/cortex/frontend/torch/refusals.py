@@ -78,7 +78,7 @@ REMEDIES = {
     "grid_sample pixel_shuffle upsample max_pool1d_with_indices max_pool2d_with_indices",
     DENSE: "svd qr inverse det logdet slogdet pinverse cholesky eig eigh solve lstsq matrix_exp lu matrix_power inv "
     "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve",
-    CPU: "cuda half double bfloat16 to type int long short char byte cfloat",
+    CPU: "cuda half double bfloat16 to type short char byte cfloat",
     PADDED: "pack_padded_sequence pad_packed_sequence _pack_padded_sequence _pad_packed_sequence pad_sequence "
     "pack_sequence to_padded_tensor",
 }
