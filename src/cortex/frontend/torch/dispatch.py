@@ -16,7 +16,6 @@ from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, integers
-from cortex.frontend.torch.decompose import decomposed
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
 from cortex.frontend.torch.indexing import meta_index, prepared
 from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
@@ -50,10 +49,7 @@ class Dispatcher:
             raise fail("torch.autocast: compiled modules compute in float32. Leave it out.")
         entry = table().get(function)
         if entry is None:
-            written = decomposed(function)
-            if written is None:
-                raise unsupported(function)
-            return written(*args, **kwargs)
+            raise unsupported(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             try:
                 return self._run(function, entry, args, kwargs)

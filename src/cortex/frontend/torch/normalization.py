@@ -152,7 +152,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.layer_norm": _layer_norm, "torch.rms_norm": _rms_norm, "torch.batch_norm": _batch_norm,
     "torch.group_norm": _group_norm, "torch.instance_norm": _instance_norm,
     "scaled_dot_product_attention": _attention,
-    "torch._weight_norm": _weight_norm, "cosine_similarity": _cosine_similarity, "pairwise_distance": _pairwise_distance,
+    "torch._weight_norm": _weight_norm,
+    "cosine_similarity": _cosine_similarity, "pairwise_distance": _pairwise_distance,
 }  # fmt: skip
 
 UNCHECKED: dict[str, Callable[..., Any]] = {"F.batch_norm": _batch_norm_of_module}
