@@ -44,6 +44,8 @@ class TracingMode(TorchFunctionMode):
         given = (*args, *kwargs.values())
         if any(map(self._is_symbolic, given)) or (function not in _facts() and any(map(self._is_parameter, given))):
             written = None if function in table() else decomposed(function)
+            if function is torch.Tensor.__iter__:
+                return iter(self.dispatcher(torch.Tensor.unbind, args, kwargs))
             if written is None:
                 return self.dispatcher(function, args, kwargs)
             with self:  # torch has put the mode aside for this call, but the function's own calls are to be seen
