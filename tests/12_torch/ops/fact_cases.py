@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from case import X, case, whole
 
+
+def _known(i: Any) -> Any:
+    """Elements that are known although others of the same tensor are not."""
+    k = torch.stack([torch.tensor(2), i])[0]
+    return k.item(), int(k), float(k), [10, 20, 30][k], bool(k), k.tolist(), k.view(1).tolist()
+
+
 FACTS = {
+    "known": case(_known, i=whole()),
     "shape": case(lambda x: (x.shape, x.size(), x.size(0), x.size(-1), x.dim(), x.ndim, x.numel(), len(x)), x=X),
     "types": case(lambda x: (x.dtype, x.device, x.is_cuda, x.requires_grad, x.type(), x.is_floating_point()), x=X),
     "layout": case(
@@ -37,6 +47,20 @@ FACTS = {
             torch.is_conj(x),
             torch.is_neg(x),
             x.is_inference(),
+            x.is_mkldnn,
+            x.is_nested,
+            x.is_conj(),
+            x.is_neg(),
+            x.is_xla,
+            x.is_mps,
+            x.is_xpu,
+            x.is_sparse_csr,
+            x.retains_grad,
+            x.is_vulkan,
+            x.is_ipu,
+            x.is_maia,
+            x.is_mtia,
+            x._base,
         ),
         x=X,
     ),
@@ -62,10 +86,20 @@ FACTS = {
         x=X,
     ),
     "casts": case(
-        lambda x: ((x > 0).float(), (x > 0).to(x), x.bool(), (x > 0).type(torch.float32), x.to(torch.bool)), x=X
+        lambda x: (
+            (x > 0).float(),
+            (x > 0).to(x),
+            (x > 0).long(),
+            (x > 0).int() * x,
+            (x > 0).to(torch.int64).sum(),
+            x.bool(),
+            (x > 0).type(torch.float32),
+            x.to(torch.bool),
+        ),
+        x=X,
     ),
     "whole_casts": case(
-        lambda i: (i.float() * 2, i + 1, i * 2.5, i.long(), i.to(torch.float32), -i, i == 1), i=whole()
+        lambda i: (i.float() * 2, i + 1, i * 2.5, i.long(), i.int(), i.to(torch.float32), -i, i == 1), i=whole()
     ),
     "new": case(
         lambda x: (

@@ -136,6 +136,7 @@ MOVEMENT = {
         ),
         x=X,
     ),
+    "reversed": case(lambda x: (reversed(x), reversed(x.sum()), x.__reversed__()), x=X),
     "pad": case(lambda x: (F.pad(x, (1, 2)), F.pad(x, (0, 1, 2, 0), value=0.5), F.pad(x, (0, 0))), x=X),
 }
 

@@ -19,7 +19,16 @@ POINTWISE = {
     "numbers": case(lambda x: (x + 1, 2 - x, 3 * x, x / 4, 1 / (x * x + 1), 1.5 + x, x - 0.5), x=X),
     "comparisons": case(lambda x, y: (x < y, x <= 0, x > y, x >= 0.1, x == x, x != y, x > 0), x=X, y=V),
     "logic": case(
-        lambda x, y: ((x > 0) & (y > 0), (x > 0) | (y > 0), ~(x > 0), (x > 0) ^ (y > 0), (x > 0).logical_xor(y > 0)),
+        lambda x, y: (
+            (x > 0) & (y > 0),
+            (x > 0) | (y > 0),
+            ~(x > 0),
+            (x > 0) ^ (y > 0),
+            True & (x > 0),
+            False | (x > 0),
+            True ^ (x > 0),
+            (x > 0).logical_xor(y > 0),
+        ),
         x=X,
         y=X,
     ),
@@ -27,7 +36,12 @@ POINTWISE = {
         lambda x, y: (torch.logical_and(x, y > 0), torch.logical_or(x > 0, y), torch.logical_not(x > 0)), x=X, y=X
     ),
     "bitwise": case(
-        lambda x, y: (torch.bitwise_and(x > 0, y > 0), torch.bitwise_or(x > 0, y > 0), torch.bitwise_not(x > 0)),
+        lambda x, y: (
+            torch.bitwise_and(x > 0, y > 0),
+            torch.bitwise_or(x > 0, y > 0),
+            torch.bitwise_not(x > 0),
+            torch.bitwise_xor(x > 0, y > 0),
+        ),
         x=X,
         y=X,
     ),
@@ -104,7 +118,20 @@ ACTIVATIONS = {
     "prelu": case(lambda x, w: (F.prelu(x, w), F.prelu(x, w[:1]), torch.prelu(x, w)), x=X, w=V),
     "glu_dim": case(lambda x: F.glu(x, dim=0), x=(4, 3)),
     "dropout_eval": case(
-        lambda x: (F.dropout(x, 0.5, training=False), F.dropout(x, 0.0), torch.dropout(x, 0.5, False)), x=X
+        lambda x: (
+            F.dropout(x, 0.5, training=False),
+            F.dropout(x, 0.0),
+            torch.dropout(x, 0.5, False),
+            F.alpha_dropout(x, 0.5, False),
+            F.feature_alpha_dropout(x, 0.5, False),
+            torch.alpha_dropout(x, 0.5, False),
+            torch.feature_alpha_dropout(x, 0.5, False),
+            torch.feature_dropout(x, 0.5, False),
+            F.dropout1d(x, 0.5, False),
+            F.dropout2d(x[None, None], 0.5, False),
+            F.dropout3d(x[None, None, None], 0.5, False),
+        ),
+        x=X,
     ),
     "softmax": case(lambda x: (F.softmax(x, dim=0), x.softmax(-1), torch.softmax(x, 1), F.softmin(x, dim=1)), x=X),
     "log_softmax": case(lambda x: (F.log_softmax(x, dim=0), x.log_softmax(-1), torch.log_softmax(x, dim=1)), x=X),

@@ -111,7 +111,11 @@ NORMALIZATION = {
     ),
     "rms_norm": case(lambda x, w: (F.rms_norm(x, (4,), w), F.rms_norm(x, (4,), eps=0.1)), x=X, w=V),
     "batch_norm": case(
-        lambda x, m, v, w: (F.batch_norm(x, m, v), F.batch_norm(x, m, v, w, m, False, 0.1, 0.01)),
+        lambda x, m, v, w: (
+            F.batch_norm(x, m, v),
+            torch.batch_norm(x, w, m, m, v, False, 0.1, 1e-5, False),
+            F.batch_norm(x, m, v, w, m, False, 0.1, 0.01),
+        ),
         x=X,
         m=V,
         v=positive(4),
@@ -124,6 +128,7 @@ NORMALIZATION = {
         w=V,
         v=positive(4),
     ),
+    "weight_norm": case(lambda v, g: (torch._weight_norm(v, g, 0), torch._weight_norm(v.t(), g.t(), 1)), v=X, g=(3, 1)),
     "attention": case(
         lambda q, k, v: (
             F.scaled_dot_product_attention(q, k, v),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from test_operators import drawn
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 from torch_meaning import agrees
 
 X = (2, 4)
@@ -42,6 +43,8 @@ ONE_INPUT: dict[str, tuple[Make, tuple[int, ...]]] = {
     "Dropout3d": (nn.Dropout3d, (2, 4, 3, 3, 1)),
     "Linear": (lambda: nn.Linear(4, 3), X),
     "Linear without bias": (lambda: nn.Linear(4, 3, bias=False), SEQUENCE),
+    "Linear with weight_norm": (lambda: weight_norm(nn.Linear(4, 3)), X),
+    "Linear with weight_norm of all": (lambda: weight_norm(nn.Linear(4, 3), dim=None), X),
     "Sequential": (lambda: nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2)), X),
     "LayerNorm": (lambda: nn.LayerNorm(4), X),
     "LayerNorm of two axes": (lambda: nn.LayerNorm([2, 4], elementwise_affine=False), SEQUENCE),

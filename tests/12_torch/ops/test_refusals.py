@@ -79,6 +79,7 @@ BODIES = {
     "expanded_in_place": "y = x.expand(2, 4)\ny += 1\nreturn y[0]",
     "reshaped_after_view": "y = x.view(2, 2)\nx.unsqueeze_(0)\nreturn y",
     "constant_in_place": "mask = torch.zeros(4, dtype=torch.bool)\nmask[0] = x[0] > 0\nreturn mask * x",
+    "computed_before": "return x @ before",
     "mask_of_several": "x[x > 0] = x\nreturn x",
     "set_data": "y = x + 1\ny.data = x\nreturn y",
     # element types and devices
@@ -126,7 +127,7 @@ def define(name: str, body: str, module: nn.Module) -> Any:
     file = f"{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict[str, Any] = {"torch": torch, "F": F, "nn": nn, "np": np, **vars(module)["_modules"]}
-    names |= vars(module)["_parameters"]
+    names |= {**vars(module)["_parameters"], "before": module.w * 2}
     exec(compile(source, file, "exec"), names)
     return names["f"]
 

@@ -46,7 +46,10 @@ def traced(
             return (*(symbolic(x) for x in tensors(result)), torch.zeros(()))  # a node needs a state
 
     weights = {} if module is None else dict(_weights(module))
-    states = evaluate(Trace(cortex.model(alone), weights), Node(**inputs))
+    trace = Trace(cortex.model(alone), weights)
+    states = evaluate(trace, Node(**inputs))
+    constants = [p.name for p in trace.model().params if p.name.startswith("const_")]
+    assert module is None or not constants, "something computed from parameters is frozen"
     values = [value.astype(np.float32) for value in states.values()][:-1]
     return seen, values
 

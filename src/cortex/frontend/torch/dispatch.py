@@ -16,7 +16,6 @@ from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, integers
-from cortex.frontend.torch.decompose import decomposed
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
 from cortex.frontend.torch.indexing import meta_index, prepared
 from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
@@ -50,10 +49,7 @@ class Dispatcher:
             raise fail("torch.autocast: compiled modules compute in float32. Leave it out.")
         entry = table().get(function)
         if entry is None:
-            written = decomposed(function)
-            if written is None:
-                raise unsupported(function)
-            return written(*args, **kwargs)
+            raise unsupported(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             try:
                 return self._run(function, entry, args, kwargs)
@@ -103,6 +99,11 @@ class Dispatcher:
         name = self.params.get(id(x))
         if x.is_meta:
             return self._copied(x)
+        if x.grad_fn is not None:
+            raise Unsupported(
+                "a tensor is used that was computed from parameters before the module was traced, so new weights would "
+                "not change it. Compute it in forward, or store x.detach()."
+            )
         meta = meta_of(x)
         if name is not None and x.is_floating_point():
             b = builder()

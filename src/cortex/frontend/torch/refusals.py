@@ -47,7 +47,7 @@ ORDER = (
     "it orders the elements of a tensor, which has no counterpart here. Where only the largest or smallest is needed, "
     "write x.max(dim) or x.min(dim); else return x and do it to the result."
 )
-SCAN = "it has no counterpart here. Write a loop over x.unbind(dim) that keeps the running value, and torch.stack what it gives."
+SCAN = "it has no counterpart here. Loop over x.unbind(dim), keep the running value, and torch.stack them."
 DYNAMIC = "the shape of its result depends on values. Keep the shape and choose with torch.where(mask, x, 0)."
 WHOLE = "it works with whole numbers. Compute it when the structure is made, and read it as a field of the node."
 WAVES = "sine and cosine have no counterpart here. Compute them when the structure is made: a field of the node."
@@ -78,7 +78,7 @@ REMEDIES = {
     "grid_sample pixel_shuffle upsample max_pool1d_with_indices max_pool2d_with_indices",
     DENSE: "svd qr inverse det logdet slogdet pinverse cholesky eig eigh solve lstsq matrix_exp lu matrix_power inv "
     "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve",
-    CPU: "cuda half double bfloat16 to type int long short char byte cfloat",
+    CPU: "cuda half double bfloat16 to type short char byte cfloat",
     PADDED: "pack_padded_sequence pad_packed_sequence _pack_padded_sequence _pad_packed_sequence pad_sequence "
     "pack_sequence to_padded_tensor",
 }

@@ -36,7 +36,7 @@ def meta_of(x: torch.Tensor) -> torch.Tensor:
         return x.detach().to("meta")
 
 
-class TorchTensor(torch.Tensor, Operand):
+class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators are torch's
     """A tensor of the node that is being traced, with torch's methods."""
 
     _cortex_held: Content | View
