@@ -20,10 +20,11 @@ from cortex.frontend.builder import asked_by_user, builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
-from cortex.frontend.torch.attribute import TorchAttribute
+from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
 from cortex.frontend.torch.calls import ARGUMENT
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Of, Steps, text
+from cortex.frontend.torch.tokens import is_constructing
 from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
 
@@ -152,6 +153,10 @@ class NodeField(TorchAttribute):
         super().__init__(Place(()), name)
         self._cortex_steps = steps
 
+    @property  # type: ignore[misc]  # object's can also be set
+    def __class__(self) -> type:
+        return type(self) if is_constructing() or not asked_by_user() else self._cortex_class()
+
     def _cortex_class(self) -> type:
         ask_value((*self._cortex_steps, CLASS))
         return type(self._cortex_sample())
@@ -178,6 +183,12 @@ class NodeField(TorchAttribute):
         if not isinstance(sample, str):
             raise TypeError(f"'{type(sample).__name__}' object is not {wanted}")
         return str(self._cortex_tag())
+
+
+class IndexableNodeField(NodeField, IndexableTorchAttribute):
+    """One that can be indexed: an array, a tensor, a list of numbers, a text."""
+
+    __slots__ = ()
 
 
 class Method:
@@ -320,7 +331,8 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         ask_value((*steps, IDENTITY))
         return sample
     if isinstance(sample, PLAIN + DATA):
-        return NodeField(name, steps)
+        is_indexable = isinstance(sample, (str, bytes, *DATA))
+        return IndexableNodeField(name, steps) if is_indexable else NodeField(name, steps)
     if type(sample) in (list, tuple):
         return _sequence(b, steps, name, sample)
     return TorchNode(steps, sample)
@@ -328,7 +340,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
 
 def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
     if sample and not _is_nested(steps) and all(isinstance(x, int | float) for x in sample):
-        return NodeField(name, steps)
+        return IndexableNodeField(name, steps)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
         b.knowledge.tags.setdefault(name)
