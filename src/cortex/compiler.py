@@ -40,6 +40,7 @@ from cortex.ra.table_model import table_model
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
+from cortex.runtime.torch_module import CompiledModule
 from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
@@ -121,9 +122,10 @@ def compile(
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
         return executable(model, weights, structures)
-    from cortex.compile_module import compile_module
+    from cortex.frontend.torch.entry import entry_of
 
-    return compile_module(model, weights, structures, executable)
+    entry = entry_of(model, weights, structures or [])
+    return executable(model, weights, structures) if entry is None else CompiledModule(entry, structures, executable)
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,9 @@ class Executable:
 
         def bind(loaded: _Loaded) -> Bound:
             given = loaded.given(out, batch, single)
-            return Bound(loaded.names, _native.Bound(loaded.program, self._nodes(batch), single, loaded.most(team), given))
+            return Bound(
+                loaded.names, _native.Bound(loaded.program, self._nodes(batch), single, loaded.most(team), given)
+            )
 
         return self._with_kinds(batch, bind)
 
@@ -274,7 +276,7 @@ class Executable:
             except _native.UnknownKind as unknown:
                 node, where = unknown.node, unknown.where
             try:
-                one = attempt < FEW_ATTEMPTS
+                one = attempt < FEW_ATTEMPTS and self._trace.explores
                 learned = self._learn([node] if one else _roots(batch), loaded, [where] if one else None)
             except StructureError as error:
                 if error.says_where:
