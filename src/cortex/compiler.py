@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Literal
 
 from cortex import __version__
 from cortex.cache.entry import Entry
@@ -39,7 +39,8 @@ from cortex.ra.table_model import table_model
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
-from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
+from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
+from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
@@ -186,7 +187,7 @@ class Plan:
         """The same without narrow weights, on one thread: what to measure deviations from."""
         fixed = self.fixed(m)
         if fixed is not None:
-            fixed = Schedule(tuple(s for s in fixed if not isinstance(s, Narrow)))
+            fixed = in_f32(fixed)
         return replace(self, schedule=fixed, threads=1, narrow=None)
 
     def machine(self) -> Machine:
@@ -212,10 +213,14 @@ class Plan:
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The steps to apply to the function `f` that `m` was lowered to."""
         registers = Registers(self.target.registers, self.target.lanes)
-        narrow = self.narrow is not None
+        narrow = None if self.narrow is None else NarrowWeights(self.inputs())
         if self.choices is not None:
             return default_schedule(f, registers, self.choices, narrow=narrow)
         return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f), narrow)
+
+    def inputs(self) -> Literal[0, 1]:
+        """Are inputs rounded as well? Where that makes products faster."""
+        return 1 if self.narrow == Narrow("bf16") and self.target.has("avx512bf16") else 0
 
     def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
         """What threads share out of `f`, and what else was considered."""

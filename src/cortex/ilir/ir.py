@@ -59,8 +59,9 @@ class Scope(_Named):
 
 
 Storage = Literal["i64", "f32", "bool", "bf16", "f16", "i8"]
-"""How an element lies in memory. The last three are for packed buffers: loads widen them, and give f32. The last
-dimension of a bf16 buffer has 2 elements, which share a word of 32 bits: so both are widened by one operation."""
+"""How an element lies in memory. The last three are narrow: loads widen them, and give f32. They are for packed
+buffers; scratch may be of bf16 too, and what is stored there is rounded to nearest, ties to even. The last dimension of
+a packed buffer of bf16 has 2 elements, which share a word of 32 bits: so both are widened by one operation."""
 
 NARROW: frozenset[Storage] = frozenset({"bf16", "f16", "i8"})
 

@@ -104,7 +104,7 @@ class _Translation:
             case Let(var, value):
                 yield f"{self.identifier(var.name)} = {self.expr(value)}"
             case Store(buffer, index, value):
-                yield f"{self.element(buffer, index)} = {self.expr(value)}"
+                yield f"{self.element(buffer, index)} = {self.rounded(buffer, self.expr(value))}"
             case Accumulate(buffer, index, "add", value):
                 yield f"{self.element(buffer, index)} += {self.expr(value)}"
             case Accumulate(buffer, index, fn, value):
@@ -143,6 +143,10 @@ class _Translation:
 
     def element(self, buffer: str, index: tuple[Expr, ...]) -> str:
         return f"{self.identifier(buffer)}[{self.offset(buffer, index)}]"
+
+    def rounded(self, buffer: str, value: str) -> str:
+        """A value as a buffer keeps it: only narrow buffers round what is stored."""
+        return f"to_bf16({value})" if self.f.buffer(buffer).dtype == "bf16" else value
 
     def offset(self, buffer: str, index: tuple[Expr, ...]) -> str:
         """The flat index of an element, checked one dimension at a time: ((i*d1) + j)*d2 + k."""

@@ -8,7 +8,8 @@
               accumulations only
     threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
               inside them only
-    packings  every packed buffer has one, of exactly its shape, made of params; only packed buffers are narrow
+    packings  every packed buffer has one, of exactly its shape, made of params; only packed buffers are narrow,
+              and scratch of bf16
 
 A program that breaks one is a bug in Cortex: `InternalError`, with the program attached as a note.
 """
@@ -107,9 +108,9 @@ class _Checker:
         for b in self.f.buffers:
             if b.align < 1:
                 raise InternalError(f"buffer {b.name!r} is aligned to {b.align} elements")
-            if b.dtype in NARROW and b.scope is not Scope.PACKED:
+            if b.dtype in NARROW and b.scope not in (Scope.PACKED, *([Scope.SCRATCH] if b.dtype == "bf16" else [])):
                 raise InternalError(f"{b.scope.value} buffer {b.name!r} is of type {b.dtype}, which is for packed ones")
-            if b.dtype == "bf16" and b.shape[-1:] != (Int(2),):
+            if b.dtype == "bf16" and b.scope is Scope.PACKED and b.shape[-1:] != (Int(2),):
                 raise InternalError(f"the last dimension of bf16 buffer {b.name!r} has not the two elements of a word")
             for e in b.shape:
                 self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")

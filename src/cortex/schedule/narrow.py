@@ -11,6 +11,7 @@ from cortex.ir.node import Node, rewrite
 from cortex.ir.scalar import Binary, Int, Load
 from cortex.ir.simplify import floordiv, mod
 from cortex.ir.step import Step, step
+from cortex.schedule.add_in_pairs import add_in_pairs
 from cortex.schedule.locate import Names, refuse
 
 NARROW_TYPES = ("bf16", "f16", "i8")
@@ -23,6 +24,10 @@ class Narrow(Step[Func]):
 
     before:  h[j] += packed[j // 16, k, 0, j mod 16] * s[k]
     after:   h[j] += packed[j // 16, k // 2, 0, j mod 16, k mod 2] * s[k]      (bf16; a load gives the equal f32)
+and where the inputs are of bf16 too (`NarrowInputs`), in sums that are unrolled:
+    before:  for k_i in 0..8 unrolled: h[j] += packed[0, k*8 + k_i, 0, j] * s[k*8 + k_i]
+    after:   for k_i in 0..4 unrolled: h[j] += packed[0, k*4 + k_i, 0, j, 0] * s[k*8 + k_i*2]
+                                               + packed[0, k*4 + k_i, 0, j, 1] * s[k*8 + k_i*2 + 1]
     legal:   for packed buffers of f32. Weights are rounded, so results change: by how much, a report says.
     """
 
@@ -41,7 +46,7 @@ class Narrow(Step[Func]):
         narrow = tuple(replace(b, dtype=self.dtype) if b.name in names else b for b in f.buffers)
         match self.dtype:
             case "bf16":
-                return _in_pairs(replace(f, buffers=narrow), names)
+                return add_in_pairs(_in_pairs(replace(f, buffers=narrow), names))
             case "i8":
                 return _with_scales(replace(f, buffers=narrow), names)
             case _:

@@ -17,6 +17,8 @@ def to_f32(w: Writer, storage: str, n: int, x: str) -> str:
     match storage:
         case "half" if w.target.has("f16c"):
             return w.pure(f"fpext {type_text('f16', n)} {x} to {f32}")
+        case "bfloat":
+            return w.pure(f"fpext {type_text('bf16', n)} {x} to {f32}")
         case "half":
             return _half_by_arithmetic(w, n, x)
         case "i8":
