@@ -19,7 +19,7 @@ import cortex
 from cortex import zoo
 
 VOCABULARY = 1000
-TYPES = ("f32", "bf16", "fp16", "int8")
+TYPES = ("f32", "bf16", "fp16", "int16", "int8")
 CALLS = 3  # in a turn; the first finds the caches full of the other programs' weights
 
 

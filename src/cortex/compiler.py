@@ -218,9 +218,15 @@ class Plan:
             return default_schedule(f, registers, self.choices, narrow=narrow)
         return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f), narrow)
 
-    def inputs(self) -> Literal[0, 1]:
-        """Are inputs rounded as well? Where that makes products faster."""
-        return 1 if self.narrow == Narrow("bf16") and self.target.has("avx512bf16") else 0
+    def inputs(self) -> Literal["bf16", "i16"] | None:
+        """The type that inputs are rounded to as well, where that makes products faster."""
+        match self.narrow:
+            case Narrow(dtype="bf16") if self.target.has("avx512bf16"):
+                return "bf16"
+            case Narrow(dtype="i8" | "i16"):
+                return "i16"
+            case _:
+                return None
 
     def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
         """What threads share out of `f`, and what else was considered."""

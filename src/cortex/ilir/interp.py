@@ -208,6 +208,10 @@ def _to_bf16(x: float) -> float:
     return float(widened(as_stored(np.array(x), "bf16", ""), "bf16"))
 
 
+def _to_i16(x: float) -> float:
+    return 0.0 if x != x else float(max(-32768, min(32767, round(max(-1e6, min(1e6, x))))))
+
+
 def _truncate(x: float) -> int:
     """f32 -> i64; what is not an integer's size has no meaning and gives the most negative one, as x86 does."""
     return int(x) if math.isfinite(x) else -(2**63)
@@ -227,5 +231,6 @@ _FUNCTIONS: dict[str, Any] = {
     "float_min": _min,
     "float_max": _max,
     "to_bf16": _to_bf16,
+    "to_i16": _to_i16,
     "truncate": _truncate,
 }

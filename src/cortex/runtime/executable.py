@@ -16,7 +16,7 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import NARROW, Buffer, Func, Scope
+from cortex.ilir.ir import NARROW, ROUNDING, Buffer, Func, Scope
 from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ir.scalar import Int, Var
@@ -383,7 +383,7 @@ def _row(b: Buffer) -> int:
 
 def _words(b: Buffer) -> int:
     """The memory of one row of a scratch buffer, or of all of it where it has none, in words of 32 bits."""
-    return -(-_elements(b) // 2) if b.dtype == "bf16" else _elements(b)
+    return -(-_elements(b) // 2) if b.dtype in ROUNDING else _elements(b)
 
 
 def _elements(b: Buffer) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, For, Func, LoopKind, Scope
+from cortex.ilir.ir import ROUNDING, Accumulate, For, Func, LoopKind, Scope
 from cortex.ir.node import Node, rewrite, walk
 from cortex.ir.scalar import Binary, Expr, Int, Load, Var
 from cortex.ir.simplify import add, free_vars, mul, simplify, substitute
@@ -12,14 +12,14 @@ from cortex.schedule.locate import constant_extent
 
 
 def add_in_pairs(f: Func) -> Func:
-    """Take two steps at once in unrolled sums of products of bf16 with bf16 weights that lie in pairs.
+    """Take two steps at once in unrolled sums of products of narrow inputs and narrow weights that lie in pairs.
 
     before:  for k_i in 0..8 unrolled: acc[l] += packed[k*4 + k_i // 2, 0, l, k_i mod 2] * x[n, k*8 + k_i]
     after:   for k_i in 0..4 unrolled: acc[l] += packed[k*4 + k_i, 0, l, 0] * x[n, k*8 + k_i*2]
                                                  + packed[k*4 + k_i, 0, l, 1] * x[n, k*8 + k_i*2 + 1]
     """
-    in_pairs = {b.name for b in f.buffers if b.dtype == "bf16" and b.scope is Scope.PACKED}
-    inputs = {b.name for b in f.buffers if b.dtype == "bf16" and b.scope is Scope.SCRATCH}
+    in_pairs = {p.buffer for p in f.packings if p.steps == 2}
+    inputs = {b.name for b in f.buffers if b.dtype in ROUNDING and b.scope is Scope.SCRATCH}
     if not in_pairs or not inputs:
         return f
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from cortex.ilir.ir import Accumulate, For, Func, If, Scope, Store
+from cortex.ilir.ir import Accumulate, For, Func, If, Scope
 from cortex.ir.node import walk
 from cortex.ir.scalar import Expr, Load, Var
 from cortex.ir.simplify import free_vars, substitute
 from cortex.ir.step import Step, apply
+from cortex.poly.quick import QuickRules
 from cortex.schedule.cluster import Cluster, clusters_of
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
@@ -50,9 +51,9 @@ class Choices:
 
 @dataclass(frozen=True)
 class NarrowWeights:
-    """Weights will be narrow, and so many bf16 stand for each number they are multiplied with; 0 leaves it an f32."""
+    """Weights will be narrow, and the numbers they are multiplied with `inputs`; None leaves these in f32."""
 
-    inputs: Literal[0, 1, 2] = 0
+    inputs: Literal["bf16", "i16"] | None = None
 
 
 DEFAULT = Choices()
@@ -161,16 +162,19 @@ def _tile_steps(
     return [*rounding, Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]
 
 
-def _rounding(f: Func, cluster: Cluster, registers: Registers, parts: Literal[1, 2]) -> list[Step[Func]]:
+def _rounding(f: Func, cluster: Cluster, registers: Registers, dtype: Literal["bf16", "i16"]) -> list[Step[Func]]:
     """Steps that round what the sums of a cluster multiply weights with, each number once."""
     first = cluster[0]
-    written = {n.buffer for nest in cluster for n in walk(nest.rows) if isinstance(n, Store | Accumulate)}
+    known = QuickRules.of(f)
     steps: list[Step[Func]] = []
     done: set[Expr] = set()
     for nest in cluster:
         for loop in (s for s in nest.body if isinstance(s, For)):
             found = inputs_of(f, nest.rows, loop)
-            if isinstance(found, str) or written & {n.buffer for n in walk(found.value) if isinstance(n, Load)}:
+            if isinstance(found, str):
+                continue
+            ahead = found.rounding("", dtype)
+            if not all(known.commute(s, other.rows) for s in ahead for other in cluster):
                 continue
             shared = zip((nest.rows, *nest.columns), (first.rows, *first.columns), strict=True)
             names: dict[str, Expr] = {mine.var: Var(other.var) for mine, other in shared}
@@ -178,7 +182,9 @@ def _rounding(f: Func, cluster: Cluster, registers: Registers, parts: Literal[1,
             if value not in done:
                 done.add(value)
                 into = f"{loop.var}_in"
-                steps += [NarrowInputs(first.name, loop.var, into, parts), Vectorize(f"{into}_k", registers.lanes)]
+                steps += [NarrowInputs(first.name, loop.var, into, dtype), Vectorize(f"{into}_k", registers.lanes)]
+                if dtype == "i16" and found.extents[-1] >= registers.lanes:
+                    steps.append(VectorReduce(f"{into}_s", registers.lanes))
     return steps
 
 

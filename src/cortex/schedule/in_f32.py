@@ -19,8 +19,8 @@ def in_f32(schedule: Schedule) -> Schedule:
     after:   ...; Dense(('t',))
     """
     copies = tuple(s.into for s in schedule if isinstance(s, NarrowInputs))
-    loops = tuple(f"{name}_{loop}" for name in copies for loop in "nk")
-    buffers = {name for into in copies for name in (into, f"{into}_low")}
+    loops = tuple(f"{name}_{loop}" for name in copies for loop in "nkms")
+    buffers = {name for into in copies for name in (into, f"{into}_scale")}
 
     def is_kept(s: Step[Any]) -> bool:
         return not isinstance(s, Narrow | NarrowInputs) and not str(getattr(s, "loop", "")).startswith(loops)

@@ -13,31 +13,34 @@ from cortex.ir.simplify import floordiv, mod
 from cortex.ir.step import Step, step
 from cortex.schedule.add_in_pairs import add_in_pairs
 from cortex.schedule.locate import Names, refuse
+from cortex.schedule.sum_integers import sum_integers
 
-NARROW_TYPES = ("bf16", "f16", "i8")
-_ASKED: dict[str, Literal["bf16", "f16", "i8"]] = {"bf16": "bf16", "fp16": "f16", "int8": "i8"}
+_ASKED: dict[str, Literal["bf16", "f16", "i8", "i16"]] = {"bf16": "bf16", "fp16": "f16", "int8": "i8", "int16": "i16"}
+NARROW_TYPES = tuple(_ASKED.values())
 
 
 @step
 class Narrow(Step[Func]):
-    """Store packed weights as `dtype`, "bf16", "f16" or "i8" with scales: `buffer`, or all that are still f32.
+    """Store packed weights as `dtype`, "bf16", "f16", or "i8" or "i16" with scales: `buffer`, or all that are still f32.
 
     before:  h[j] += packed[j // 16, k, 0, j mod 16] * s[k]
     after:   h[j] += packed[j // 16, k // 2, 0, j mod 16, k mod 2] * s[k]      (bf16; a load gives the equal f32)
-and where the inputs are of bf16 too (`NarrowInputs`), in sums that are unrolled:
-    before:  for k_i in 0..8 unrolled: h[j] += packed[0, k*8 + k_i, 0, j] * s[k*8 + k_i]
-    after:   for k_i in 0..4 unrolled: h[j] += packed[0, k*4 + k_i, 0, j, 0] * s[k*8 + k_i*2]
+             h[j] += packed[j // 16, k, 0, j mod 16] * scale[j // 16, 0, 0, j mod 16] * s[k]       (i8 and i16)
+    and where `NarrowInputs` made the inputs narrow too, unrolled sums in registers take two steps at a time:
+    before:  for k_i in 0..8 unrolled: acc[j] += packed[0, k*8 + k_i, 0, j] * s[k*8 + k_i]
+    after:   for k_i in 0..4 unrolled: acc[j] += packed[0, k*4 + k_i, 0, j, 0] * s[k*8 + k_i*2]
                                                + packed[0, k*4 + k_i, 0, j, 1] * s[k*8 + k_i*2 + 1]
+             the sums being integers, for i8 and i16, which are multiplied with scales where they are read
     legal:   for packed buffers of f32. Weights are rounded, so results change: by how much, a report says.
     """
 
-    dtype: Literal["bf16", "f16", "i8"]
+    dtype: Literal["bf16", "f16", "i8", "i16"]
     buffer: str | None = None
 
     def apply(self, f: Func) -> Func:
         """`f` with narrow weights."""
         if self.dtype not in NARROW_TYPES:
-            refuse(self, f"there is no narrow type {self.dtype!r}. Use 'bf16', 'f16' or 'i8'.", f, "")
+            refuse(self, f"there is no narrow type {self.dtype!r}. Use 'bf16', 'f16', 'i8' or 'i16'.", f, "")
         names = {b.name for b in packed_weights(f) if self.buffer in (None, b.name)}
         if not names and self.buffer is None:
             refuse(self, f"{f.name} has no packed weights of f32. Put it after Pack.", f, "")
@@ -47,8 +50,10 @@ and where the inputs are of bf16 too (`NarrowInputs`), in sums that are unrolled
         match self.dtype:
             case "bf16":
                 return add_in_pairs(_in_pairs(replace(f, buffers=narrow), names))
-            case "i8":
-                return _with_scales(replace(f, buffers=narrow), names)
+            case "i8" | "i16":
+                f, scales = _with_scales(replace(f, buffers=narrow), names, self.dtype)
+                f, summed = sum_integers(f, scales)
+                return add_in_pairs(_in_pairs(f, summed))
             case _:
                 return replace(f, buffers=narrow)
 
@@ -59,7 +64,8 @@ def narrow_type(weights_dtype: str | None) -> Narrow | None:
         return None
     if not isinstance(weights_dtype, str) or weights_dtype not in _ASKED:
         raise ScheduleError(
-            f"weights_dtype={weights_dtype!r}: weights are stored as 'f32', 'bf16', 'fp16' or 'int8'; None is 'f32'."
+            f"weights_dtype={weights_dtype!r}: weights are stored as 'f32', 'bf16', 'fp16', 'int16' or 'int8'; None is "
+            "'f32'."
         )
     return Narrow(_ASKED[weights_dtype])
 
@@ -89,15 +95,15 @@ def _in_pairs(f: Func, names: set[str]) -> Func:
     )
 
 
-def _with_scales(f: Func, names: set[str]) -> Func:
-    """Every load of the buffers `names` times the scale of its column."""
+def _with_scales(f: Func, names: set[str], dtype: Literal["i8", "i16"]) -> tuple[Func, dict[str, str]]:
+    """Every load of the buffers `names` times the scale of its column; and the buffers of these scales."""
     fresh = Names(f)
     packings: list[Packing] = []
     scale_of: dict[str, str] = {}
     for p in f.packings:
         if p.buffer in names:
             scale_of[p.buffer] = fresh.fresh(f"{p.buffer}_scale")
-            packings.append(replace(p, buffer=scale_of[p.buffer], part="scales"))
+            packings.append(replace(p, buffer=scale_of[p.buffer], part="scales_i8" if dtype == "i8" else "scales_i16"))
     buffers = [Buffer(p.buffer, "f32", tuple(Int(n) for n in p.shape), Scope.PACKED) for p in packings]
 
     def scaled(n: Node) -> Node:
@@ -106,9 +112,10 @@ def _with_scales(f: Func, names: set[str]) -> Func:
         *before, _, gate, column = n.index
         return Binary("mul", n, Load(scale_of[n.buffer], (*before, Int(0), gate, column)))
 
-    return replace(
+    new = replace(
         f,
         buffers=(*f.buffers, *buffers),
         packings=(*f.packings, *packings),
         body=tuple(rewrite(s, scaled) for s in f.body),
     )
+    return new, scale_of

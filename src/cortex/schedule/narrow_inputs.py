@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cortex.ilir.ir import Accumulate, Buffer, For, Func, LoopKind, Scope, Stmt, Store
-from cortex.ir.node import Node, rewrite, walk
-from cortex.ir.scalar import Binary, Expr, Index, Int, Load, Var
+from cortex.ilir.ir import ROUNDING, Accumulate, Buffer, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ilir.storage_types import LONGEST_INPUTS, longest_rounded
+from cortex.ir.node import Node, rewrite
+from cortex.ir.scalar import Binary, Expr, Float, Index, Int, Load, Select, Unary, Var
 from cortex.ir.simplify import affine, free_vars, substitute
 from cortex.ir.step import Step, step
+from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import Block, Names, constant_extent, find_loop, refuse, replace_loop
 
 ALIGN = 16
@@ -18,42 +21,45 @@ ALIGN = 16
 
 @step
 class NarrowInputs(Step[Func]):
-    """Let the sum over `reduction` in `nest`, and those with the same inputs, read their inputs rounded to bf16.
+    """Let the sum over `reduction` in `nest`, and those with the same inputs, read their inputs rounded to `dtype`.
 
     before:  for n: for j: { t[n, j] = 0; for k: t[n, j] += W[j, k] * h[child(n), k] }
     after:   for x_n: for x_k: x[x_n, x_k] = h[child(x_n), x_k]                              (into="x", of bf16)
              for n: for j: { t[n, j] = 0; for k: t[n, j] += W[j, k] * x[n, k] }
-    with parts=2, what rounding loses is kept too:
-             for x_n: for x_k: { x[x_n, x_k] = h[child(x_n), x_k]; x_low[x_n, x_k] = h[child(x_n), x_k] - x[x_n, x_k] }
-             for n: for j: { t[n, j] = 0; for k: t[n, j] += W[j, k] * x[n, k] + W[j, k] * x_low[n, k] }
+    for integers, of which a row is a vector of limited length, with dtype="i16":
+             for x_m: { x_scale[x_m] = 0; for x_s: x_scale[x_m] += h[child(x_m), x_s] * h[child(x_m), x_s]
+                        x_scale[x_m] = sqrt(x_scale[x_m]) * (1 / length) }
+             for x_n: for x_k: x[x_n, x_k] = h[child(x_n), x_k] / x_scale[x_n], or 0 where that is 0    (of i16)
+             for n: for j: { t[n, j] = 0; for k: t[n, j] += W[j, k] * (x[n, k] * x_scale[n]) }
     legal:   the sum is one of products of a weight with inputs that do not depend on the column, over one loop of
              constant extent; each iteration of `nest` has a row of its own in the buffer of the sum, and the nest does
              not write the inputs. Inputs are rounded, so results change: by how much, a report says.
 
-    After `Narrow("bf16")`, both operands of the products are narrow, for which machines have instructions.
+    After `Narrow("bf16")`, or `Narrow("i8")` or `Narrow("i16")` for integers, both operands of the products are narrow,
+    for which machines have instructions.
     """
 
     nest: str
     reduction: str
     into: str
-    parts: Literal[1, 2] = 1
+    dtype: Literal["bf16", "i16"] = "bf16"
 
     def apply(self, f: Func) -> Func:
         """`f` with rounded inputs."""
         nest, reduction = find_loop(f, self.nest, self), find_loop(f, self.reduction, self)
-        if self.parts not in (1, 2):
-            refuse(self, f"inputs are rounded to 1 number or 2, not {self.parts}.", f, self.nest)
-        names = (self.into, f"{self.into}_low")[: self.parts]
-        rows, steps = f"{self.into}_n", f"{self.into}_k"
-        if taken := sorted(Names(f).used & {*names, rows, steps}):
+        if self.dtype not in ROUNDING:
+            refuse(self, f"inputs are not rounded to {self.dtype!r}. Use 'bf16' or 'i16'.", f, self.nest)
+        made = {self.into, f"{self.into}_scale", *(f"{self.into}_{loop}" for loop in "nkms")}
+        if taken := sorted(Names(f).used & made):
             refuse(self, f"there is a {taken[0]!r} already.", f, self.nest)
         found = inputs_of(f, nest, reduction)
         if isinstance(found, str):
             refuse(self, found, f, self.reduction)
-        shape = (found.rows, *(Int(e) for e in found.extents))
-        buffers = tuple(Buffer(name, "bf16", shape, Scope.SCRATCH, ALIGN) for name in names)
-        new = (found.rounding(names, rows, steps), found.rounded(names))
-        return replace(replace_loop(f, self.nest, new), buffers=(*f.buffers, *buffers))
+        before = found.rounding(self.into, self.dtype)
+        if not all(QuickRules.of(f).commute(s, nest) for s in before):
+            refuse(self, f"{self.nest!r} writes what {self.reduction!r} reads.", f, self.nest)
+        new = replace_loop(f, self.nest, (*before, found.rounded(self.into, self.dtype)))
+        return replace(new, buffers=(*f.buffers, *found.buffers(self.into, self.dtype)))
 
 
 @dataclass(frozen=True)
@@ -72,26 +78,55 @@ class Inputs:
     step: str
     extents: tuple[int, ...]
 
-    def place(self, renamed: dict[str, Expr]) -> tuple[Expr, ...]:
-        """The index of an input, with loops of other names."""
+    def buffers(self, into: str, dtype: Literal["bf16", "i16"]) -> tuple[Buffer, ...]:
+        """The buffers of rounded inputs, and of the scales of integers."""
+        shape = (self.rows, *(Int(e) for e in self.extents))
+        inputs = Buffer(into, dtype, shape, Scope.SCRATCH, ALIGN)
+        return (inputs,) if dtype == "bf16" else (inputs, Buffer(f"{into}_scale", "f32", shape[:-1], Scope.SCRATCH))
+
+    def rounding(self, into: str, dtype: Literal["bf16", "i16"]) -> Block:
+        """The loops that round all inputs."""
+        value, place, around = self._copy(f"{into}_n", f"{into}_k")
+        if dtype == "bf16":
+            return (around((For(f"{into}_k", Int(0), Int(self.extents[-1]), (Store(into, place, value),)),)),)
+        scale = Load(f"{into}_scale", place[:-1])
+        quotient = Select(Binary("gt", scale, Float(0.0)), Binary("div", value, scale), Float(0.0))
+        fill = around((For(f"{into}_k", Int(0), Int(self.extents[-1]), (Store(into, place, quotient),)),))
+        return (self._scales(into), fill)
+
+    def _scales(self, into: str) -> For:
+        """The loops that compute what an integer stands for: rows of integers are vectors of limited length."""
+        value, place, around = self._copy(f"{into}_m", f"{into}_s")
+        scale = Load(f"{into}_scale", place[:-1])
+        steps = self.extents[-1]
+        squares = Accumulate(scale.buffer, scale.index, "add", Binary("mul", value, value))
+        one = Float(1.0 / longest_rounded(LONGEST_INPUTS, steps))
+        return around(
+            (
+                Store(scale.buffer, scale.index, Float(0.0)),
+                For(f"{into}_s", Int(0), Int(steps), (squares,)),
+                Store(scale.buffer, scale.index, Binary("mul", Unary("sqrt", scale), one)),
+            )
+        )
+
+    def _copy(self, rows: str, steps: str) -> tuple[Expr, tuple[Expr, ...], Callable[[Block], For]]:
+        """An input in loops of other names, its place, and these loops around what is done in all steps."""
+        inner = [f"{rows}{i}" for i in range(len(self.between))]
+        renamed: dict[str, Expr] = {self.nest.var: Var(rows), self.step: Var(steps)}
+        renamed |= {old: Var(new) for old, new in zip(self.between, inner, strict=True)}
+
+        def around(body: Block) -> For:
+            for var, extent in zip(reversed(inner), reversed(self.extents[:-1]), strict=True):
+                body = (For(var, Int(0), Int(extent), body),)
+            return For(rows, self.nest.lo, self.nest.hi, body)
+
+        return substitute(self.value, renamed), self._place(renamed), around
+
+    def _place(self, renamed: dict[str, Expr]) -> tuple[Expr, ...]:
         return substitute((self.row, *map(Var, self.between), Var(self.step)), renamed)
 
-    def rounding(self, names: tuple[str, ...], rows: str, steps: str) -> For:
-        """The loops that store all inputs in the buffers `names`: each rounds what those before it have lost."""
-        inner = [*(f"{steps}{i}" for i in range(len(self.between))), steps]
-        renamed: dict[str, Expr] = {self.nest.var: Var(rows)}
-        renamed |= {old: Var(new) for old, new in zip((*self.between, self.step), inner, strict=True)}
-        value, place = substitute(self.value, renamed), self.place(renamed)
-        body: Block = ()
-        for name in names:
-            body = (*body, Store(name, place, value))
-            value = Binary("sub", value, Load(name, place))
-        for var, extent in zip(reversed(inner), reversed(self.extents), strict=True):
-            body = (For(var, Int(0), Int(extent), body),)
-        return For(rows, self.nest.lo, self.nest.hi, body)
-
-    def rounded(self, names: tuple[str, ...]) -> For:
-        """The nest with every sum of these inputs reading the buffers `names`."""
+    def rounded(self, into: str, dtype: Literal["bf16", "i16"]) -> For:
+        """The nest with every sum of these inputs reading the rounded ones."""
 
         def visit(n: Node) -> Node:
             if not isinstance(n, For) or constant_extent(n) != self.extents[-1]:
@@ -100,11 +135,11 @@ class Inputs:
             product = product_of(n, self.column)
             if product is None or product.value != substitute(self.value, renamed):
                 return n
-            terms = [Binary("mul", product.weight, Load(name, self.place(renamed))) for name in names]
-            total: Expr = terms[0]
-            for each in terms[1:]:
-                total = Binary("add", total, each)
-            return replace(n, body=(replace(product.sum, value=total),))
+            place = self._place(renamed)
+            number: Expr = Load(into, place)
+            if dtype == "i16":
+                number = Binary("mul", number, Load(f"{into}_scale", place[:-1]))
+            return replace(n, body=(replace(product.sum, value=Binary("mul", product.weight, number)),))
 
         new: Stmt = rewrite(self.nest, visit)
         assert isinstance(new, For)
@@ -145,16 +180,13 @@ def inputs_of(f: Func, nest: For, reduction: For) -> Inputs | str:
         return f"what the weights are multiplied with is not another for each {nest.var!r} and {reduction.var!r}."
     if not _tells_apart(f, index[0], nest.var) or free_vars(index[0]) & {loop.var for loop in (*between, columns)}:
         return f"the sums have no row of {product.sum.buffer!r} of their own for each {nest.var!r}."
-    written = {n.buffer for n in walk(nest) if isinstance(n, Store | Accumulate)}
-    if written & {n.buffer for n in walk(product.value) if isinstance(n, Load)}:
-        return "the nest writes what the sum reads."
     inner = [loop for loop in between if loop.var in uses]
     extents = [e for loop in inner if (e := constant_extent(loop)) is not None]
     if len(extents) < len(inner):
         return f"a loop between {nest.var!r} and {columns.var!r} has an extent that is not constant."
     row, rows = index[0], f.buffer(product.sum.buffer).shape[0]
-    between_vars = tuple(loop.var for loop in inner)
-    return Inputs(nest, columns.var, product.value, row, rows, between_vars, reduction.var, (*extents, extent))
+    names = tuple(loop.var for loop in inner)
+    return Inputs(nest, columns.var, product.value, row, rows, names, reduction.var, (*extents, extent))
 
 
 def _tells_apart(f: Func, row: Expr, var: str) -> bool:

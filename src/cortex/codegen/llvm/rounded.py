@@ -26,3 +26,10 @@ def to_bf16(w: Writer, n: int, x: str) -> str:
     upper = w.pure(f"lshr {i32} {chosen}, {floats.integers(16, n)}")
     i16 = type_text("i16", n)
     return w.pure(f"bitcast {i16} {w.pure(f'trunc {i32} {upper} to {i16}')} to {bf16}")
+
+
+def to_integer(w: Writer, storage: str, n: int, x: str) -> str:
+    """The integer nearest to `x`, ties to even; the nearest there is, where `storage` does not reach, and 0 for NaN."""
+    lanes = "" if n == 1 else f"v{n}"
+    operand = f"{type_text('f32', n)} {floats.round_even(w, n, x)}"
+    return w.pure(w.call(f"llvm.fptosi.sat.{lanes}{storage}.{lanes}f32", type_text(storage, n), operand))

@@ -65,6 +65,9 @@ def _accumulate(w: Writer, s: Accumulate) -> None:
     array = w.arrays[s.buffer]
     at = memory.position(w, array, [evaluate(w, i) for i in s.index])
     products = dot.terms_of(s.value) if s.fn == "add" and array.dtype == "f32" else None
+    if products is not None and array.storage == "i32":
+        memory.store_as_is(w, array, at, dot.add_integers(w, memory.load_integers(w, array, at), products))
+        return
     if products is not None:
         new = dot.add_products(w, memory.load(w, array, at), products)
     else:

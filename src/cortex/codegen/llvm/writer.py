@@ -21,6 +21,7 @@ class Array:
     dtype: DType
     strides: tuple[Value, ...]
     constant: bool  # nothing in this function writes it
+    in_halves: bool = False  # each word of 32 bits is two bf16, and an index more says which
 
 
 @dataclass
