@@ -60,9 +60,10 @@ class Scope(_Named):
 
 Storage = Literal["i64", "f32", "bool", "bf16", "f16", "i8", "i16", "i32"]
 """How an element lies in memory. Of the last five, loads give f32. bf16, f16, i8 and i16 are narrow, and for packed
-buffers; scratch may be of bf16 and i16 too, and what is stored there is rounded to nearest, ties to even. The last
-dimension of a packed buffer of bf16 has 2 elements, which share a word of 32 bits: so both are widened by one operation.
-i32 is for registers that sum products of narrow integers, exactly; a sum must not leave its range."""
+buffers; scratch may be of bf16 and i16 too, and what is stored there is rounded to nearest, ties to even (i16: 0 for
+NaN, and its limits for what is beyond them). The last dimension of a packed buffer of bf16 has 2 elements, which share
+a word of 32 bits: so both are widened by one operation. i32 is for registers that sum products of narrow integers,
+exactly; a sum must not leave its range."""
 
 NARROW: frozenset[Storage] = frozenset({"bf16", "f16", "i8", "i16"})
 ROUNDING: frozenset[Storage] = frozenset({"bf16", "i16"})

@@ -3,8 +3,8 @@
     bf16   the upper half of an f32: its range, 8 bits of precision
     f16    IEEE half precision: 11 bits of precision, up to 65504
     i8     an integer q of -127..127 that stands for q * scale; a scale for each column of a packed buffer
-    i16    an integer q that stands for q * scale, of which a column of weights is a vector no longer than LONGEST_WEIGHTS,
-           and a row of inputs one no longer than LONGEST_INPUTS: their product, summed in any order, fits 32 bits
+    i16    an integer q that stands for q * scale; a column of weights is a vector of them no longer than
+           LONGEST_WEIGHTS, a row of inputs one no longer than LONGEST_INPUTS: sums of their products fit 32 bits
 
 Everything is rounded to nearest, ties to even, from f32. Infinities and NaN keep their meaning in 16 bits; 8 bits have
 none, and f16 has no number of 65520 or more: such weights are refused, as they would be silently wrong.
@@ -26,8 +26,8 @@ Array = npt.NDArray[Any]
 LARGEST_I8 = 127
 LARGEST_I16 = 32767
 LONGEST_WEIGHTS, LONGEST_INPUTS = 65534.0, 32767.0
-"""By the inequality of Cauchy and Schwarz no partial sum of products is larger than the product of these, 2**31 - 65536.
-A column of up to 266 000 integers of 8 bits is not longer than LONGEST_WEIGHTS either."""
+"""By the inequality of Cauchy and Schwarz no partial sum of products is larger than the product of these, which is less
+than 2**31. A column of up to 266 000 integers of 8 bits is not longer than LONGEST_WEIGHTS either."""
 STEPS_AXIS = -3
 """Of a packed array: the axis of the reduction, along which the weights of a column have one scale."""
 
@@ -50,7 +50,7 @@ def as_stored(values: Array, dtype: Storage, whose: str) -> Array:
 
 
 def widened(stored: Array, dtype: Storage) -> Array:
-    """What loads of a stored array give: for i8 and i16 the integers, which the program multiplies with their scales."""
+    """What loads of a stored array give: for i8 and i16 integers, which the program multiplies with their scales."""
     if dtype == "bf16":
         return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return stored.astype(np.float32) if dtype in ("f16", "i8", "i16") else stored

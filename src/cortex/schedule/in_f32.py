@@ -15,7 +15,7 @@ from cortex.schedule.schedule import Schedule
 def in_f32(schedule: Schedule) -> Schedule:
     """The schedule that computes the same in f32: no `Narrow`, no `NarrowInputs`, nor steps on loops they made.
 
-    before:  NarrowInputs(nest='n', reduction='k', into='x'); Vectorize('x_k', 16); ...; Dense(('t', 'x')); Narrow('bf16')
+    before:  NarrowInputs('n', 'k', into='x'); Vectorize('x_k', 16); ...; Dense(('t', 'x')); Narrow('bf16')
     after:   ...; Dense(('t',))
     """
     copies = tuple(s.into for s in schedule if isinstance(s, NarrowInputs))

@@ -21,7 +21,7 @@ NARROW_TYPES = tuple(_ASKED.values())
 
 @step
 class Narrow(Step[Func]):
-    """Store packed weights as `dtype`, "bf16", "f16", or "i8" or "i16" with scales: `buffer`, or all that are still f32.
+    """Store packed weights as `dtype`, "bf16", "f16", "i8" or "i16": those of `buffer`, or all that are still f32.
 
     before:  h[j] += packed[j // 16, k, 0, j mod 16] * s[k]
     after:   h[j] += packed[j // 16, k // 2, 0, j mod 16, k mod 2] * s[k]      (bf16; a load gives the equal f32)

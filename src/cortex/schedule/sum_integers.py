@@ -138,9 +138,7 @@ class _Sums:
         return n
 
 
-def _closed(
-    products: Mapping[Accumulate, _Product], added: Mapping[str, frozenset[str]], others: set[str]
-) -> _Sums:
+def _closed(products: Mapping[Accumulate, _Product], added: Mapping[str, frozenset[str]], others: set[str]) -> _Sums:
     """Without accumulators and weights in `others`, and what they are used with: a weight is stored in one way."""
     kept = dict(added)
     left = set(others)
