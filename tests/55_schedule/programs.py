@@ -117,7 +117,11 @@ def by_hand(f: Func, weights: dict[str, Any], inputs: str) -> Any:
     w, b = (given | weights)["W"], given["b"]
     h = np.zeros((14, len(b)))
     h[13] = b
-    for n in (n for start, many in zip(index["group_start"], index["group_len"], strict=True) for n in range(start, start + many)):
+    for n in (
+        n
+        for start, many in zip(index["group_start"], index["group_len"], strict=True)
+        for n in range(start, start + many)
+    ):
         x = h[index["child"][n], : w.shape[1]]
         if inputs == "bf16":
             x = np.array([_to_digits(float(np.float32(e)), 8) for e in x])

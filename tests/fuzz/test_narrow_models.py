@@ -50,6 +50,8 @@ def test_compiled_code_agrees_with_the_interpreter(dtype: str, target: str) -> N
         out = fast(batch)
         for s in fast.traced.states:
             want = states[f"state_{s.name}"][form.arrays["order"]]
-            np.testing.assert_allclose(out.nodes[s.name], want, rtol=ALLOWED[dtype], atol=ALLOWED[dtype], err_msg=m.family)
+            np.testing.assert_allclose(
+                out.nodes[s.name], want, rtol=ALLOWED[dtype], atol=ALLOWED[dtype], err_msg=m.family
+            )
         compared += 1
     assert compared >= 3

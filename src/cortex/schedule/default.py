@@ -151,7 +151,8 @@ def _tile_steps(
     height, vectors = registers.tile(sums, nest.weights, nest.columns, choice)
     rounding = _rounding(f, cluster, registers, narrow.inputs) if narrow is not None and narrow.inputs else []
     if narrow is not None and not rounding:
-        height = max(1, min(height, (registers.count - 1 - 2 * nest.weights * vectors) // (sums * vectors)))
+        widened = (3 if narrow.inputs == "i16" else 2) * nest.weights * vectors  # integers have scales, too
+        height = max(1, min(height, (registers.count - 1 - widened) // (sums * vectors)))
     if rows is None or height == 1:
         rows, height = None, 1
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
@@ -163,8 +164,14 @@ def _tile_steps(
 
 
 def _rounding(f: Func, cluster: Cluster, registers: Registers, dtype: Literal["bf16", "i16"]) -> list[Step[Func]]:
-    """Steps that round what the sums of a cluster multiply weights with, each number once."""
+    """Steps that round what the sums of a cluster multiply weights with, each number once.
+
+    None for integers where products of different scales are added up in one sum.
+    """
     first = cluster[0]
+    sums = [n.buffer for nest in cluster for s in nest.body for n in walk(s) if isinstance(n, Accumulate)]
+    if dtype == "i16" and len(set(sums)) < len(sums):
+        return []
     known = QuickRules.of(f)
     steps: list[Step[Func]] = []
     done: set[Expr] = set()

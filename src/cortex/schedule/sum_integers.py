@@ -98,8 +98,12 @@ class _Sums:
         for s in body:
             added = {n.buffer for n in walk(s) if isinstance(n, Accumulate)} & set(self.accumulators)
             read = {n.buffer for n in walk(s) if isinstance(n, Load)} & set(self.accumulators)
+            for started in {n.buffer for n in walk(s) if isinstance(n, Store)} & set(scales):
+                del scales[started]
             if added and not read:
-                scales |= self.scales_of(s)
+                for name, scale in self.scales_of(s).items():
+                    if scales.setdefault(name, scale) != scale:  # two products of different scales in one sum
+                        raise _Unknown(name)
                 new.append(rewrite(s, self.unscaled))
             elif not added:
                 new.append(_scaled(s, scales, read))
