@@ -87,9 +87,12 @@ def compile(
     applied. Tables computed at load time, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.
 
-    `weights_dtype` "bf16", "fp16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to read, and
-    results that deviate, by as much as `fast.report(structures)` measures. Sums are in fp32 all the same, and so are
-    biases, embeddings and tables. int8 has a scale per output channel. `schedule` may say the same by `Narrow`.
+    `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
+    read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
+    channel. What the weights are multiplied with is rounded too, once per node, where that makes products faster: to
+    bf16 for "bf16" on machines that multiply such numbers, to 16-bit integers with a scale per node for integers. Sums
+    are in fp32, or exact; biases, embeddings and tables stay in fp32. `schedule` may say the same by `Narrow` and
+    `NarrowInputs`.
     """
     if not (choices is None or isinstance(choices, Choices)):
         raise ScheduleError(f"choices={choices!r}: give Choices, or None for those that are predicted best.")

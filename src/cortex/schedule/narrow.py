@@ -26,12 +26,10 @@ class Narrow(Step[Func]):
     before:  h[j] += packed[j // 16, k, 0, j mod 16] * s[k]
     after:   h[j] += packed[j // 16, k // 2, 0, j mod 16, k mod 2] * s[k]      (bf16; a load gives the equal f32)
              h[j] += packed[j // 16, k, 0, j mod 16] * scale[j // 16, 0, 0, j mod 16] * s[k]       (i8 and i16)
-    and where `NarrowInputs` made the inputs narrow too, unrolled sums in registers take two steps at a time:
-    before:  for k_i in 0..8 unrolled: acc[j] += packed[0, k*8 + k_i, 0, j] * s[k*8 + k_i]
-    after:   for k_i in 0..4 unrolled: acc[j] += packed[0, k*4 + k_i, 0, j, 0] * s[k*8 + k_i*2]
-                                               + packed[0, k*4 + k_i, 0, j, 1] * s[k*8 + k_i*2 + 1]
-             the sums being integers, for i8 and i16, which are multiplied with scales where they are read
     legal:   for packed buffers of f32. Weights are rounded, so results change: by how much, a report says.
+
+    Where `NarrowInputs` made s narrow too, unrolled sums in registers add the steps 2k and 2k + 1 at once, and those of
+    integers are integers, multiplied with their scales where they are read.
     """
 
     dtype: Literal["bf16", "f16", "i8", "i16"]

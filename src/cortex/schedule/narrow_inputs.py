@@ -24,19 +24,12 @@ class NarrowInputs(Step[Func]):
     """Let the sum over `reduction` in `nest`, and those with the same inputs, read their inputs rounded to `dtype`.
 
     before:  for n: for j: { t[n, j] = 0; for k: t[n, j] += W[j, k] * h[child(n), k] }
-    after:   for x_n: for x_k: x[x_n, x_k] = h[child(x_n), x_k]                              (into="x", of bf16)
+    after:   for x_n: for x_k: x[x_n, x_k] = h[child(x_n), x_k]           (into="x", of bf16)
              for n: for j: { t[n, j] = 0; for k: t[n, j] += W[j, k] * x[n, k] }
-    for integers, of which a row is a vector of limited length, with dtype="i16":
-             for x_m: { x_scale[x_m] = 0; for x_s: x_scale[x_m] += h[child(x_m), x_s] * h[child(x_m), x_s]
-                        x_scale[x_m] = sqrt(x_scale[x_m]) * (1 / length) }
-             for x_n: for x_k: x[x_n, x_k] = h[child(x_n), x_k] / x_scale[x_n], or 0 where that is 0    (of i16)
-             for n: for j: { t[n, j] = 0; for k: t[n, j] += W[j, k] * (x[n, k] * x_scale[n]) }
+             or, of i16, with x = h[child(x_n), x_k] / x_scale[x_n]:  t[n, j] += W[j, k] * (x[n, k] * x_scale[n])
     legal:   the sum is one of products of a weight with inputs that do not depend on the column, over one loop of
              constant extent; each iteration of `nest` has a row of its own in the buffer of the sum, and the nest does
              not write the inputs. Inputs are rounded, so results change: by how much, a report says.
-
-    After `Narrow("bf16")`, or `Narrow("i8")` or `Narrow("i16")` for integers, both operands of the products are narrow,
-    for which machines have instructions.
     """
 
     nest: str
