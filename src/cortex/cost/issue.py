@@ -24,8 +24,8 @@ _SLOTS = {
     "min": 0.5, "max": 0.5, "abs": 0.5, "copysign": 0.5, "round": 0.5, "ldexp": 1.0, "neg": 0.0,
 }  # fmt: skip
 
-# Of a vector of narrow weights to f32, on the units of multiply-adds; bf16 takes a shift or a mask beside them. Those of
-# sums that take two steps at a time are not widened, but i8 to 16 bits, beside the units of multiply-adds.
+# Of a vector of narrow weights to f32, on the units of multiply-adds; bf16 takes a shift or a mask beside them. Weights
+# of sums that take two steps at a time are not widened, but i8 to 16 bits, beside the units of multiply-adds.
 _WIDENING = {"bf16": 0.5, "f16": 1.0, "i8": 1.0}
 
 
