@@ -16,7 +16,7 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import NARROW, Buffer, Func, Scope
+from cortex.ilir.ir import NARROW, ROUNDING, Buffer, Func, Scope
 from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ir.scalar import Int, Var
@@ -385,16 +385,21 @@ def _entry(
         case _:
             match b.shape:
                 case (copies, Var(rows), *_) if copies == NUM_PARTS:
-                    return "scratch", rows, _elements(b), NUM_PARTS.name
+                    return "scratch", rows, _words(b), NUM_PARTS.name
                 case (Var(rows), *_):
-                    return "scratch", rows, _elements(b)
+                    return "scratch", rows, _words(b)
                 case _:
-                    return "scratch", None, _elements(b)
+                    return "scratch", None, _words(b)
 
 
 def _row(b: Buffer) -> int:
     """Elements of one row of a buffer, padding included."""
     return _elements(Buffer(b.name, b.dtype, b.shape[1:], b.scope, b.align))
+
+
+def _words(b: Buffer) -> int:
+    """The memory of one row of a scratch buffer, or of all of it where it has none, in words of 32 bits."""
+    return -(-_elements(b) // 2) if b.dtype in ROUNDING else _elements(b)
 
 
 def _elements(b: Buffer) -> int:
