@@ -41,6 +41,7 @@ from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
 from cortex.runtime.torch_module import CompiledModule
+from cortex.saved.write import Wanted
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
 from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
@@ -109,6 +110,8 @@ def compile(
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
 
+    wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow)
+
     def executable(model: TracedModel, weights: Any, structures: list[Any] | None) -> Executable:
         trace = Trace(model, Weights(weights), fields=fields, children=children)
         trace.explore()
@@ -122,6 +125,7 @@ def compile(
             lambda m, threads: build(m, replace(plan, threads=threads)),
             threads,
             lambda m: build(m, plan.in_f32(m)),
+            wanted.save,
         )
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
@@ -129,7 +133,9 @@ def compile(
     from cortex.frontend.torch.entry import entry_of
 
     entry = entry_of(model, weights, structures or [])
-    return executable(model, weights, structures) if entry is None else CompiledModule(entry, structures, executable)
+    if entry is None:
+        return executable(model, weights, structures)
+    return CompiledModule(entry, structures, executable, wanted.save)
 
 
 @dataclass(frozen=True)
@@ -267,9 +273,21 @@ def build(m: ra.Model, plan: Plan) -> Compiled:
         entry, made = _generate(last, plan.target), last.func
         if folder is not None and key is not None:
             keep(folder, key, entry)
+    tables = tuple(build(table_model(entry.model, t), for_table(plan.target)) for t in entry.model.tables)
+    return with_code(m, plan, entry, tables, made)
+
+
+def for_table(target: Target) -> Plan:
+    """How the program that fills a table is compiled."""
+    return Plan(target, ())
+
+
+def with_code(
+    m: ra.Model, plan: Plan, entry: Entry, tables: tuple[Compiled, ...], made: Func | None = None
+) -> Compiled:
+    """A model whose object code there is; the program is made again for who asks, where it was not just `made`."""
     again = replace(plan, schedule=entry.schedule)
     func = cache(lambda: made or final(m, again).func)
-    tables = tuple(build(table_model(entry.model, t), Plan(plan.target, ())) for t in entry.model.tables)
     code = ObjectCode(entry.code, entry.name, plan.target, lambda: _module(func(), plan.target))
     return Compiled(entry.model, entry.schedule, entry.considered, entry.signature, code, tables, func)
 

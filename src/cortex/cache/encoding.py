@@ -17,12 +17,17 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
+from cortex.frontend.torch.calls import Row, Storing
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of
 from cortex.ilir import ir as ilir
 from cortex.ir import scalar
 from cortex.ir.node import Node
 from cortex.ra import ir as ra
 from cortex.runtime.signature import Signature
+from cortex.schedule.default import Choices
+from cortex.schedule.registers import TileChoice
 from cortex.schedule.schedule import STEPS
 
 
@@ -64,9 +69,10 @@ def decode(data: Any) -> Any:
 
 @cache
 def _classes() -> dict[str, type[Any]]:
-    own = {"Signature": Signature, "Considered": Considered}
+    own = {cls.__name__: cls for cls in (Signature, Considered, Target, Choices, TileChoice)}
     steps = {f"step.{s.__name__}": s for s in STEPS}
-    return own | steps | _of(ra, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")
+    ways = {f"way.{cls.__name__}": cls for cls in (Attr, At, Called, Of, Contains, Has, Storing, Row)}
+    return own | steps | ways | _of(ra, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")
 
 
 @cache

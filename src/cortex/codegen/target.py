@@ -25,6 +25,13 @@ class Target:
         """Whether `feature` (LLVM's name: "avx512f") is switched on."""
         return f"+{feature}" in self.features.split(",")
 
+    def runs_on(self, host: Target) -> bool:
+        """Does code for this machine run on `host`? It does where that has all its features."""
+        wanted = {feature for feature in self.features.split(",") if feature.startswith("+")}
+        if self.cpu.startswith("x86-64-v"):
+            wanted |= _IMPLIED
+        return self.triple == host.triple and wanted <= set(host.features.split(","))
+
     @staticmethod
     def host() -> Target:
         """The machine this process runs on, with everything it can do."""
@@ -38,6 +45,9 @@ class Target:
         cpu, features, lanes, registers, has_fma = _X86[level]
         return Target("x86_64-unknown-linux-gnu", cpu, features, lanes, registers, has_fma)
 
+
+_IMPLIED = frozenset({"+popcnt", "+lzcnt", "+movbe", "+xsave", "+cx16", "+sahf"})
+"""What generic machines with AVX2 have beside the features that are listed here, and LLVM uses."""
 
 _AVX2 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+f16c"
 _AVX512 = _AVX2 + ",+avx512f,+avx512dq,+avx512bw,+avx512vl,+avx512cd"

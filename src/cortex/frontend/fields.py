@@ -104,6 +104,14 @@ class Accessors:
         """Did the user say what `node.NAME` means?"""
         return name in self._sources
 
+    def meanings(self, names: Iterable[str]) -> dict[str, Source]:
+        """What the user said of attributes that these names of the model read."""
+        return {name: self._sources[name] for name in names if name in self._sources}
+
+    def add_meanings(self, sources: Mapping[str, Source]) -> None:
+        """Let attributes mean what was said earlier."""
+        self._sources |= sources
+
     def read(self, node: Any, name: str, default: Any) -> Any:
         """The value of `node.NAME`, or `default` where the object has no such attribute."""
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -27,6 +28,7 @@ from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
+from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
@@ -36,7 +38,8 @@ from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from cortex.codegen.object_code import ObjectCode
-    from cortex.frontend.trace import Trace
+    from cortex.frontend.torch.interface import Interface
+    from cortex.frontend.torch.serving import Serving
 
 T = TypeVar("T")
 
@@ -68,6 +71,23 @@ class Compiled:
         return self.make_func()
 
 
+@dataclass(frozen=True)
+class Part:
+    """An executable as it is at one moment: the model as it was traced, its weights, and what was made of it."""
+
+    model: ra.Model
+    weights: Mapping[str, Array]
+    accessors: Accessors
+    compiled: Compiled
+    threads: int
+    built_for: int  # threads
+    serving: Serving | None = None  # of a module: how it is called
+
+
+Save = Callable[["str | os.PathLike[str]", Sequence[Part], "Interface | None"], None]
+"""Writes a file that `cortex.load` reads."""
+
+
 class Executable:
     """A compiled model. Call it with a structure, a list of structures, or a `Forest` of arrays.
 
@@ -81,20 +101,24 @@ class Executable:
 
     def __init__(
         self,
-        trace: Trace,
+        trace: Kinds,
         build: Callable[[ra.Model, int], Compiled],
         threads: int = 1,
         build_in_f32: Callable[[ra.Model], Compiled] | None = None,
+        save: Save | None = None,
+        made: tuple[Compiled, int] | None = None,
     ) -> None:
+        """`made` is what was compiled earlier, and for how many threads."""
         self._trace = trace
         self._build = build
         self._build_in_f32 = build_in_f32
+        self._save = save
         self._threads = checked_threads(threads)
-        self._built_for = self._threads
+        self._built_for = self._threads if made is None else made[1]
         self._lock = Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: _Loaded | None = None if made is None else self._load(made[0])
         self.compilations = 0
-        if trace.known_kinds and not trace.is_partial:
+        if made is None and trace.known_kinds and not trace.is_partial:
             self._compile()
 
     def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
@@ -244,6 +268,28 @@ class Executable:
             self._trace.weights.replace(weights)
             if self._loaded is not None:
                 self._loaded = self._load(self._loaded.compiled)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the compiled model and its weights to a file, for `cortex.load`.
+
+        It knows the kinds of nodes that are known now; no others can be learnt once it is loaded.
+        """
+        assert self._save is not None
+        self._save(path, [self.part()], None)
+
+    def part(self) -> Part:
+        """What there is to save."""
+        if self._trace.is_partial:
+            raise ModelError(
+                f"model '{self._trace.name}' is saved before any structure has shown how its inner nodes are treated. "
+                "Pass examples=[tree, ...] to cortex.compile, or call the compiled model first."
+            )
+        self._require()
+        with self._lock:
+            assert self._loaded is not None
+            m = self._trace.model()
+            weights = self._trace.weights.arrays(p.name for p in m.params)
+            return Part(m, weights, self._trace.accessors, self._loaded.compiled, self._threads, self._built_for)
 
     def _nodes(self, batch: Any) -> Any:
         """The request as nodes to walk."""

@@ -92,7 +92,7 @@ def linearizer_spec(
     `Forest`, which is in memory already, has only to fit the int32 ids.
     """
     given = accessors or Accessors()
-    names = {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
+    names = names_read(m)
     spec: dict[str, Any] = {
         "slots": list(m.slots),
         "lists": list(m.lists),
@@ -113,6 +113,11 @@ def linearizer_spec(
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)
     return spec
+
+
+def names_read(m: Model) -> set[str]:
+    """What is read of nodes, by the model's names."""
+    return {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
 
 
 def padded_elements(shape: tuple[int, ...], align: int) -> int:

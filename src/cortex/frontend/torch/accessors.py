@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
-from cortex.frontend.torch.steps import NOWHERE, Attr, Of, Steps, careful_reader, follow, identifier, reader
+from cortex.frontend.torch.calls import Relation, Row, Storing
+from cortex.frontend.torch.steps import NOWHERE, Attr, Meant, Steps, careful_reader, follow, identifier, reader
 
 RESERVED = ("call_from", "call_role", "call_via")
 """Attributes of calls."""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """What names mean where that is not what the user said of them; `related` are those with relations."""
+
+    of_calls: bool
+    steps: dict[str, Steps]
+    careful: tuple[str, ...]
+    related: dict[str, Relation | Storing | Row | None]
+    """None: what the steps lead to, if they lead anywhere."""
 
 
 class TorchAccessors(Accessors):
@@ -37,6 +50,32 @@ class TorchAccessors(Accessors):
         self._steps.clear()
         self._relations.clear()
         self._careful.clear()
+
+    def ways(self, names: Iterable[str]) -> Ways:
+        """What these names mean."""
+        known = sorted(name for name in names if name in self._steps or name in self._relations)
+        related = {name: self._relations[name] for name in known if name in self._relations}
+        return Ways(
+            self.of_calls,
+            {name: self._steps[name] for name in known if name in self._steps},
+            tuple(name for name in known if name in self._careful),
+            {name: x if isinstance(x, Relation | Storing | Row) else None for name, x in related.items()},
+        )
+
+    def restore(self, ways: Ways) -> None:
+        """Let names mean what they did when `ways` was taken."""
+        self.of_calls = ways.of_calls
+        self._steps |= ways.steps
+        self._careful |= set(ways.careful)
+        for name, relation in ways.related.items():
+            self._relations[name] = careful_reader(ways.steps[name]) if relation is None else relation
+
+    def meanings(self, names: Iterable[str]) -> dict[str, Source]:
+        """What the user said of attributes that these names of the model read."""
+        own = [name for name in names if name not in self._relations]
+        steps = [self._steps[name] for name in own if name in self._steps]
+        read = {name for name in own if name not in self._steps}
+        return super().meanings(read | {way[0].name for way in steps if way and isinstance(way[0], Attr)})
 
     def name(self, steps: Steps) -> str:
         """The name of what the steps lead to; always the same one."""
@@ -86,7 +125,7 @@ class TorchAccessors(Accessors):
         first = steps[0] if steps else None
         if not isinstance(first, Attr) or first.name not in self._sources:
             return steps
-        return (Of(first.name, lambda x: Accessors._read(self, x, first.name, None)), *steps[1:])
+        return (Meant(first.name, lambda x: Accessors._read(self, x, first.name, None)), *steps[1:])
 
     def _read(self, node: Any, name: str, default: Any) -> Any:
         if name in self._relations:

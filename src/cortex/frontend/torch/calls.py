@@ -6,7 +6,7 @@ callers compute arguments. Calls are found when the linearizer follows a relatio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,8 +58,8 @@ class Relation:
     is_top_down: bool
     inherits: tuple[tuple[str, str], ...]
     """Which tensors of the request a call gets: its parameter, and the caller's."""
-    passes_from: Callable[[str], str]
-    """The role of the node that computes the arguments, by the role of the caller."""
+    split: Set[str] = frozenset()
+    """Roles whose computed arguments for other calls are nodes of their own."""
     callers: set[str] = field(default_factory=set)
     """Who makes such calls."""
     users: set[str] = field(default_factory=set)
@@ -87,7 +87,8 @@ class Relation:
         if self.looks_up:
             return call.graph.made(self.role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits}
-        caller = call.graph.passing(call, self.passes_from(call.call_role)) if self.is_top_down else None
+        role = call.call_role + PASSING if call.call_role in self.split else call.call_role
+        caller = call.graph.passing(call, role) if self.is_top_down else None
         return call.graph.call(self.role, node, given, caller, via)
 
 
@@ -103,10 +104,23 @@ class Storing:
         return call.graph.who_made(list(self.roles), follow(call.node, self.steps))
 
 
+@dataclass(frozen=True)
+class Row:
+    """The row of the request's tensor `name` that the integer at `steps` from the node says, or the one at `number`."""
+
+    name: str
+    steps: Steps = ()
+    number: int | None = None
+
+    def __call__(self, call: Any) -> Any:
+        """The row, for a node of a call."""
+        return call.given[self.name][follow(call.node, self.steps) if self.number is None else self.number]
+
+
 class Graph:
     """The calls of one request; each is one node however often it is made."""
 
-    def __init__(self, head: Arguments, given: dict[str, Any], calls: list[Relation]) -> None:
+    def __init__(self, head: Arguments, given: dict[str, Any], calls: Sequence[Relation]) -> None:
         self._calls: dict[tuple[Any, ...], CallNode] = {}
         self._last: dict[tuple[str, int], CallNode] = {}
         self._made = calls

@@ -13,22 +13,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from cortex.errors import ModelError, StructureError
+from cortex.errors import ModelError
 from cortex.frontend.spans import span_of_function
+from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.rebuild import Rebuilt
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
-from cortex.frontend.torch.standins import PLAIN, is_node
+from cortex.frontend.torch.serving import Request
 
 FRESH = (dict, list, set)
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """The arguments of one call of the module."""
-
-    arguments: dict[str, Any]
-    tensors: dict[str, Any]
-    only_node: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,27 +78,10 @@ class Entry:
         """The code of all functions whose calls are seen."""
         return {r.function.__code__ for r in (*self.routines.values(), *self.functions.values())}
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by parameter."""
-        try:
-            return self.routine.bind(args, kwargs)
-        except TypeError as error:
-            raise StructureError(f"call of {self.name}: {error}") from None
-
-    def batch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-        """The structures of a call with one list of them; None where the list is what forward takes, or is none."""
-        if len(args) != 1 or kwargs or type(args[0]) is not list:
-            return None
-        return None if self.takes_list else args[0]
-
-    def constants(self, arguments: dict[str, Any]) -> tuple[Any, ...]:
-        """What tells calls apart that have to be compiled separately."""
-        found: list[Any] = []
-        for name, value in arguments.items():
-            plain = isinstance(value, PLAIN) or value is None
-            is_data = isinstance(value, torch.Tensor | np.ndarray)
-            found.append((name, type(value), value) if plain else (name, "tensor" if is_data else "node"))
-        return tuple(found)
+    @cached_property
+    def interface(self) -> Interface:
+        """How it is called."""
+        return Interface(self.name, self.routine.signature, self.takes_list)
 
     @contextmanager
     def traced(self) -> Iterator[None]:
@@ -170,8 +146,7 @@ class Signature:
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call, ready to be walked."""
-        tensors = {name: _array(arguments[name]) for name in self.tensors}
-        return Request(arguments, tensors, arguments[self.nodes[0]])
+        return Request.of(arguments, self.nodes[0], self.tensors)
 
     def given(self) -> tuple[str, dict[str, Any]]:
         """The parameter that is the node, and the other arguments."""
@@ -191,5 +166,6 @@ def holds_nodes(value: Any) -> bool:
     return is_node(value) and type(value) not in FRESH
 
 
-def _array(tensor: Any) -> Any:
-    return tensor.detach().cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor
+def tensor_of(array: Any) -> torch.Tensor:
+    """An array as torch has it."""
+    return torch.from_numpy(array)

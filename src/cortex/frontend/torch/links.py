@@ -103,14 +103,11 @@ class Links:
             name, number = f"{stem}_{number}", number + 1
         if name not in self._relations:
             self._relations[name] = Relation(
-                role.tag, way, is_list, role.is_top_down, inherits, self._passing, looks_up=looks_up
+                role.tag, way, is_list, role.is_top_down, inherits, self._split, looks_up=looks_up
             )
         self._relations[name].callers.add(b.tag)
         b.accessors.relate(name, self._relations[name])
         return name, is_list
-
-    def _passing(self, tag: str) -> str:
-        return tag + PASSING if tag in self._split else tag
 
     def settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
         """Note the relations that results depend on."""

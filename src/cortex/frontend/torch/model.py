@@ -1,20 +1,12 @@
 """A module or a function that uses torch, as a model that can be traced.
 
-Its nodes are, by `mode`:
-
-    plain    the user's own nodes: forward calls itself on children, and nothing else is recursive
-    headed   the user's own nodes, and one more for each call of forward, which does more than to recurse
-    calls    one node per call of a routine on a node of the user's (see calls.py)
-
-Tracing begins with the simplest mode and goes on to the next where it does not suffice.
+Tracing begins with the simplest mode (see serving.py) and goes on to the next where it does not suffice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Literal
-
-import torch
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any
 
 from cortex.errors import ModelError
 from cortex.frontend.builder import Builder, Value, building
@@ -25,22 +17,23 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
-from cortex.frontend.torch.calls import HEAD, PASSING, Arguments, CallNode, Graph, Storing, argument
-from cortex.frontend.torch.entry import Entry, Request, Signature
+from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Storing, argument
+from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.links import Links
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_node, present
+from cortex.frontend.torch.serving import Mode, Request, Serving
+from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import IsNone, Slot, TensorType
 from cortex.ra.ir import Value as ValueOf
-
-Mode = Literal["plain", "headed", "calls"]
 
 FRESH = (dict, list, set)
 """Collections that code passes along to remember results in: a trace starts with empty ones."""
@@ -78,11 +71,25 @@ class TorchModel(TracedModel):
         """A call of the module, to be given to the compiled program."""
         return self.signature.request(arguments)
 
-    def returned(self, states: Any) -> Any:
-        """What the module returns, from the states at the root."""
+    def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
+        """What the module returns, from the states at the root, each made a `tensor`."""
         role = self.roles[0]
         assert role.result is not None
-        return role.result.rebuild([torch.from_numpy(states[name]) for name in role.result_names(self.prefix(role))])
+        return role.result.rebuild([tensor(states[name]) for name in role.result_names(self.prefix(role))])
+
+    def serving(self, constants: Constants) -> Serving:
+        """What calls need, as far as it is known now."""
+        role = self.roles[0]
+        assert role.result is not None
+        return Serving(
+            constants,
+            self.mode,
+            self.signature.nodes[0],
+            self.signature.tensors,
+            tuple(self.links.calls),
+            role.result,
+            tuple(role.result_names(self.prefix(role))),
+        )
 
     # What tracing needs of a model.
 
@@ -96,16 +103,7 @@ class TorchModel(TracedModel):
 
     def roots(self, requests: Iterable[Any]) -> list[Any]:
         """The nodes that requests start from; what is a node already stays as it is."""
-        return [self._root(r) if isinstance(r, Request) else r for r in requests]
-
-    def _root(self, request: Request) -> Any:
-        match self.mode:
-            case "plain":
-                return request.only_node
-            case "headed":
-                return Arguments(request.arguments)
-            case "calls":
-                return Graph(Arguments(request.arguments), request.tensors, self.links.calls).head
+        return [r.root(self.mode, self.links.calls) if isinstance(r, Request) else r for r in requests]
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""

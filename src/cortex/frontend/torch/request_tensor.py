@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,7 +9,8 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch.overrides import TorchFunctionMode
 
 from cortex.frontend.spans import fail
-from cortex.frontend.torch.steps import At, Steps, follow
+from cortex.frontend.torch.calls import Row
+from cortex.frontend.torch.steps import At
 
 PLAIN = (str, int, float, bool, tuple, type(None))
 
@@ -23,19 +23,6 @@ ROW_BY_ROW = (
 
 SHAPELESS = ("dtype", "device", "is_cuda", "requires_grad", "layout", "new", "new_zeros", "new_ones", "new_full")
 """What may be asked of a tensor whose number of rows differs from request to request."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """The row of the request's tensor `name` that the integer at `steps` from the node says, or the one at `number`."""
-
-    name: str
-    steps: Steps = ()
-    number: int | None = None
-
-    def __call__(self, call: Any) -> Any:
-        """The row, for a node of a call."""
-        return call.given[self.name][follow(call.node, self.steps) if self.number is None else self.number]
 
 
 class RowFunction:

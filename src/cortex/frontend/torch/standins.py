@@ -22,8 +22,9 @@ from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
 from cortex.frontend.torch.calls import ARGUMENT
+from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
-from cortex.frontend.torch.steps import At, Attr, Called, Of, Steps, text
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
 from cortex.frontend.torch.tokens import is_constructing
 from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
@@ -31,9 +32,7 @@ from cortex.ra.ir import Value as ValueOf
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
 
-PLAIN = (str, int, float, complex, bytes, np.generic)
 DATA = (np.ndarray, torch.Tensor)
-METHODS = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, types.FunctionType)
 
 
 def tracing() -> TorchBuilder:
@@ -118,7 +117,7 @@ class TorchNode(Place):
     def __contains__(self, key: object) -> bool:
         if isinstance(key, TorchNode | Attribute):
             raise fail("`in` a node: nodes cannot be compared. Compare fields of them: node.label == 3.")
-        return bool(ask_value((*self._cortex_steps, Of(f"{key!r} in", lambda x: key in x))))
+        return bool(ask_value((*self._cortex_steps, Contains(key))))
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int) and isinstance(self._cortex_sample, list | tuple):
@@ -244,42 +243,14 @@ class NodeTuple(tuple[Any, ...]):
         return made
 
 
-def _class_name(x: Any) -> str:
-    return f"{type(x).__module__}.{type(x).__qualname__}"
-
-
-def _pattern(items: Any) -> str:
-    return "".join("n" if is_node(x) else "0" if x is None else "d" for x in items)
-
-
-CLASS = Of("type", _class_name)
-TRUTH = Of("bool", bool)
-LENGTH = Of("len", len)
-ITEMS = Of("list", list)
-KEYS = Of("keys", lambda x: repr(list(x)))
-IDENTITY = Of("identity", lambda x: f"{type(x).__qualname__}.{getattr(x, 'name', None) or x.__qualname__}")
-PATTERN = Of("items", _pattern)
-
-
-def is_node(value: Any) -> bool:
-    """Is this an object with attributes of its own, rather than data?"""
-    if value is None or isinstance(value, (*PLAIN, *DATA, Enum, type)) or type(value) in (list, tuple, set, frozenset):
-        return False
-    return not isinstance(value, METHODS)
-
-
-def category(value: Any) -> str:
-    """What decides by what a value is stood for."""
-    if isinstance(value, bool | np.bool_):
-        return "truth"
-    if isinstance(value, Enum | type):
-        return "name"
-    if isinstance(value, PLAIN + DATA):
-        return "data"
-    return type(value).__name__ if type(value) in (list, tuple) else "node"
-
-
-CATEGORY = Of("category", category)
+CLASS = Of("type")
+TRUTH = Of("bool")
+LENGTH = Of("len")
+ITEMS = Of("list")
+KEYS = Of("keys")
+IDENTITY = Of("identity")
+PATTERN = Of("items")
+CATEGORY = Of("category")
 
 
 def is_stand_in(value: Any) -> bool:
@@ -379,6 +350,4 @@ def _has(steps: Steps) -> Steps:
     """Whether there is such an attribute at all."""
     *before, last = steps
     assert isinstance(last, Attr | At)
-    if isinstance(last, Attr):
-        return (*before, Of(f"has_{last.name}", lambda x: hasattr(x, last.name)))
-    return (*before, Of(f"has_{last.key}", lambda x: last.key in x))
+    return (*before, Has(last.name) if isinstance(last, Attr) else Contains(last.key))

@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
+
+from cortex.frontend.torch.categories import category, class_name, identity, keys, pattern
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,45 @@ class Called:
 
 @dataclass(frozen=True)
 class Of:
-    """A function of x: `len(x)`, `type(x)`; functions of one name are the same."""
+    """A function of x that has a name: `len(x)`, `type(x)`."""
+
+    name: Literal["type", "bool", "len", "list", "keys", "identity", "items", "category"]
+
+
+@dataclass(frozen=True)
+class Contains:
+    """`key in x`."""
+
+    key: Any
+
+
+@dataclass(frozen=True)
+class Has:
+    """Whether x has an attribute."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What the user says that an attribute of x is; those of one name are the same."""
 
     name: str
     function: Callable[[Any], Any] = field(compare=False, repr=False)
 
 
-Step: TypeAlias = Attr | At | Called | Of
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "type": class_name,
+    "bool": bool,
+    "len": len,
+    "list": list,
+    "keys": keys,
+    "identity": identity,
+    "items": pattern,
+    "category": category,
+}
+
+Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant
 Steps: TypeAlias = tuple[Step, ...]
 
 NOWHERE = (AttributeError, IndexError, KeyError, TypeError)
@@ -59,7 +93,13 @@ def follow(x: Any, steps: Steps) -> Any:
                 x = x[key]
             case Called(args):
                 x = x(*args)
-            case Of(_, function):
+            case Of(name):
+                x = FUNCTIONS[name](x)
+            case Contains(key):
+                x = key in x
+            case Has(name):
+                x = hasattr(x, name)
+            case Meant(_, function):
                 x = function(x)
             case _:
                 assert_never(step)
@@ -77,8 +117,12 @@ def text(steps: Steps, start: str = "node") -> str:
                 shown += f"[{key!r}]"
             case Called(args):
                 shown += f"({', '.join(map(repr, args))})"
-            case Of(name):
+            case Of(name) | Meant(name):
                 shown = f"{name}({shown})"
+            case Contains(key):
+                shown = f"{key!r} in({shown})"
+            case Has(name):
+                shown = f"has_{name}({shown})"
             case _:
                 assert_never(step)
     return shown

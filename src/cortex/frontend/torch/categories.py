@@ -1,0 +1,57 @@
+"""What values nodes hold: data, other nodes, or what Python has for control flow. It does not load torch."""
+
+from __future__ import annotations
+
+import sys
+import types
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+PLAIN = (str, int, float, complex, bytes, np.generic)
+METHODS = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, types.FunctionType)
+
+
+def is_data(value: Any) -> bool:
+    """Is this an array or a tensor?"""
+    torch = sys.modules.get("torch")  # there is no tensor where torch is not loaded
+    return isinstance(value, np.ndarray) or (torch is not None and isinstance(value, torch.Tensor))
+
+
+def is_node(value: Any) -> bool:
+    """Is this an object with attributes of its own, rather than data?"""
+    if value is None or isinstance(value, (*PLAIN, Enum, type)) or type(value) in (list, tuple, set, frozenset):
+        return False
+    return not isinstance(value, METHODS) and not is_data(value)
+
+
+def category(value: Any) -> str:
+    """What decides by what a value is stood for."""
+    if isinstance(value, bool | np.bool_):
+        return "truth"
+    if isinstance(value, Enum | type):
+        return "name"
+    if isinstance(value, PLAIN) or is_data(value):
+        return "data"
+    return type(value).__name__ if type(value) in (list, tuple) else "node"
+
+
+def class_name(value: Any) -> str:
+    """The full name of the class."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def identity(value: Any) -> str:
+    """Which member of an enumeration, or which class, a value is."""
+    return f"{type(value).__qualname__}.{getattr(value, 'name', None) or value.__qualname__}"
+
+
+def pattern(items: Any) -> str:
+    """Which items of a list are nodes (n), None (0) or data (d)."""
+    return "".join("n" if is_node(x) else "0" if x is None else "d" for x in items)
+
+
+def keys(value: Any) -> str:
+    """The keys of a dictionary, in order."""
+    return repr(list(value))

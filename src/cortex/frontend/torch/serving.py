@@ -1,0 +1,75 @@
+"""From calls of a module to requests, and from states to what the module returns. Without torch, once it is traced.
+
+The nodes of a request are, by `mode`:
+
+    plain    the user's own nodes: forward calls itself on children, and nothing else is recursive
+    headed   the user's own nodes, and one more for each call of forward, which does more than to recurse
+    calls    one node per call of a routine on a node of the user's (see calls.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cortex.frontend.torch.calls import Arguments, Graph, Relation
+from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.interface import Constants
+
+Mode = Literal["plain", "headed", "calls"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """The arguments of one call of the module."""
+
+    arguments: dict[str, Any]
+    tensors: dict[str, Any]
+    only_node: Any
+
+    @classmethod
+    def of(cls, arguments: dict[str, Any], node: str, tensors: Iterable[str]) -> Request:
+        """A call, ready to be walked; of its arguments one is a node, and some are tensors."""
+        return cls(arguments, {name: _array(arguments[name]) for name in tensors}, arguments[node])
+
+    def root(self, mode: Mode, calls: Sequence[Relation]) -> Any:
+        """The node that it starts from."""
+        match mode:
+            case "plain":
+                return self.only_node
+            case "headed":
+                return Arguments(self.arguments)
+            case "calls":
+                return Graph(Arguments(self.arguments), self.tensors, calls).head
+
+
+@dataclass(frozen=True, eq=False)
+class Serving:
+    """What calls with the same constants need of a module once it is compiled."""
+
+    constants: Constants
+    mode: Mode
+    node: str
+    """The parameter that is the node, or the first that is."""
+    tensors: tuple[str, ...]
+    calls: tuple[Relation, ...]
+    form: Form
+    names: tuple[str, ...]
+    """The states that the tensors of the result are."""
+
+    def request(self, arguments: dict[str, Any]) -> Request:
+        """A call of the module, to be given to the compiled program."""
+        return Request.of(arguments, self.node, self.tensors)
+
+    def roots(self, requests: Iterable[Any]) -> list[Any]:
+        """The nodes that requests start from; what is a node already stays as it is."""
+        return [r.root(self.mode, self.calls) if isinstance(r, Request) else r for r in requests]
+
+    def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
+        """What the module returns, from the states at the root, each made a `tensor`."""
+        return self.form.rebuild([tensor(states[name]) for name in self.names])
+
+
+def _array(tensor: Any) -> Any:
+    return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else tensor

@@ -1,0 +1,95 @@
+"""load(): a saved model as a callable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cortex import __version__
+from cortex.cache.key import contents as compiler_contents
+from cortex.codegen.target import Target
+from cortex.compiler import Plan, Wishes, build, for_table, with_code
+from cortex.errors import ModelError
+from cortex.frontend.weights import Weights
+from cortex.ra import ir as ra
+from cortex.ra.table_model import table_model
+from cortex.runtime.executable import Compiled, Executable
+from cortex.runtime.known_kinds import KnownKinds
+from cortex.runtime.linearize import names_read
+from cortex.runtime.torch_module import LoadedModule
+from cortex.saved.names import restore_names
+from cortex.saved.read import Program, Saved, SavedPart, read
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
+    fields: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    as_torch: bool = False,
+) -> Any:
+    """The compiled model that `fast.save(path)` wrote; it computes the same, to the bit.
+
+    `children` and `fields` are those of `cortex.compile`. What was said by attribute names is in the file; what was
+    said by functions is not, and has to be given again. `threads` is as many as it was compiled for, unless given.
+
+    The object code in the file is used if the processor has all instructions that it was made for, and this is the
+    Cortex that made it. Else the model, which is in the file too, is compiled again; on another processor, results may
+    then differ in the last bits. Nodes of kinds that were not known when it was saved are refused.
+
+    A saved torch module is called as the module was, and returns NumPy arrays in the module's own form: torch is not
+    loaded. With `as_torch` it is, and the arrays are torch tensors. Results that are named tuples or dataclasses are so
+    again if their class is loaded by then; else they are tuples and dictionaries.
+
+    The file holds code that will be executed: load only what you would run. The checksum in it tells damage, not
+    intent.
+    """
+    saved = read(path)
+    what = f"cortex.load({saved.what})"
+    if as_torch and saved.interface is None:
+        raise ModelError(f"{what}, as_torch=True: model '{saved.parts[0].model.name}' is no torch module.")
+    made = []
+    for part in saved.parts:
+        accessors = restore_names(part.names, children, fields, what, names_read(part.model))
+        roots = list if part.serving is None else part.serving.roots
+        kinds = KnownKinds(part.model, Weights(part.weights), accessors, roots)
+        made.append((part.serving, executable(saved, part, kinds, threads)))
+    if saved.interface is None:
+        return made[0][1]
+    tensor: Callable[[Any], Any] = np.asarray
+    if as_torch:
+        from cortex.frontend.torch.entry import tensor_of as tensor
+    serving = [(serving, run) for serving, run in made if serving is not None]
+    return LoadedModule(saved.interface, serving, tensor, replace(saved.wanted, cortex=__version__).save)
+
+
+def executable(saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | None) -> Executable:
+    """A part of a file, ready to be called."""
+    wanted, host = replace(saved.wanted, cortex=__version__), Target.host()
+    wishes = Wishes(table_bytes=wanted.table_bytes)
+    plan = Plan(host, wanted.recursion, wanted.choices, wanted.schedule, wishes, narrow=wanted.narrow)
+    made = None
+    if saved.compiler and saved.compiler == compiler_contents() and part.target.runs_on(host):
+        code = _with_code(part.model, replace(plan, target=part.target, threads=part.built_for), part.program())
+        made = code, part.built_for
+    return Executable(
+        kinds,
+        lambda m, threads: build(m, replace(plan, threads=threads)),
+        part.threads if threads is None else threads,
+        lambda m: build(m, plan.in_f32(m)),
+        wanted.save,
+        made,
+    )
+
+
+def _with_code(m: ra.Model, plan: Plan, program: Program) -> Compiled:
+    tables = tuple(
+        _with_code(table_model(program.entry.model, t), for_table(plan.target), p)
+        for t, p in zip(program.entry.model.tables, program.tables, strict=True)
+    )
+    return with_code(m, plan, program.entry, tables)

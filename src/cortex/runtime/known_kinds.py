@@ -1,0 +1,77 @@
+"""Where an executable has its kinds of nodes from: a model that is traced, or one that was and cannot be any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from cortex.errors import StructureError
+from cortex.frontend.fields import Accessors
+from cortex.frontend.unseen import ABSENT, attribute_of, refuse_unseen_children
+from cortex.frontend.weights import Weights
+from cortex.ra.ir import Model
+
+if TYPE_CHECKING:
+    from cortex.frontend.trace import Trace
+
+Kinds: TypeAlias = "Trace | KnownKinds"
+
+
+class KnownKinds:
+    """The kinds that were known when a model was saved. There is no code of the model that others could come from."""
+
+    explores = True
+    is_partial = False
+
+    def __init__(
+        self,
+        m: Model,
+        weights: Weights,
+        accessors: Accessors,
+        roots: Callable[[Iterable[Any]], list[Any]] = list,
+    ) -> None:
+        self.weights = weights
+        self.accessors = accessors
+        self._model = m
+        self._roots = roots
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._model.name
+
+    @property
+    def known_kinds(self) -> int:
+        """How many kinds there are."""
+        return len(self._model.kinds)
+
+    def model(self) -> Model:
+        """The model as it was traced."""
+        return self._model
+
+    def roots(self, requests: Iterable[Any]) -> list[Any]:
+        """The nodes that requests start from."""
+        return self._roots(requests)
+
+    def see(self, roots: Iterable[Any], names: Sequence[str] | None = None) -> NoReturn:
+        """Refuse the first of the nodes, which is of no known kind."""
+        node = next(iter(roots))
+        self._refuse_unseen(node)
+        place = names[0] if names else "root"
+        seen = getattr(node, "node", node) if hasattr(node, "call_role") else node
+        known = ", ".join(kind.name for kind in self._model.kinds)
+        error = StructureError(
+            f"at {place}, a {type(seen).__name__} is of a kind of node that the saved model has no code for, and the "
+            f"Python code that it could be traced from is not in the file; known are the kinds {known}. "
+            "Compile it with examples that have such nodes, examples=[tree, ...], and save it again."
+        )
+        error.says_where = True
+        raise error
+
+    def _refuse_unseen(self, node: Any) -> None:
+        """Refuse a node whose children have other names than the model's; a better error than that of its kind."""
+        m = self._model
+        relations = self.accessors.relations([*m.slots, *m.lists])
+        known = [a for _, a, _ in relations if attribute_of(node, a) is not ABSENT]
+        unknown = [relation for relation in relations if relation[1] not in known]
+        refuse_unseen_children([node], unknown, known, [f.name for f in m.fields])

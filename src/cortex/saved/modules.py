@@ -1,0 +1,145 @@
+"""How a saved module is called, as JSON: its parameters, and for each set of constants how calls become requests."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_args
+
+from cortex.cache.encoding import decode, encode
+from cortex.frontend.torch.accessors import Ways
+from cortex.frontend.torch.calls import Relation, Row, Storing
+from cortex.frontend.torch.interface import Constants, Interface
+from cortex.frontend.torch.serving import Mode, Serving
+from cortex.saved.forms import decode_form, encode_form
+
+FRESH: dict[str, Callable[[], Any]] = {"dict": dict, "list": list, "set": set}
+"""Collections that code passes along to remember results in, which are empty at first."""
+
+
+def encode_interface(interface: Interface) -> dict[str, Any]:
+    """The parameters; ValueError where a default cannot be written."""
+    parameters = interface.signature.parameters.values()
+    return {
+        "name": interface.name,
+        "takes_list": interface.takes_list,
+        "parameters": [[p.name, int(p.kind), _default(p)] for p in parameters],
+    }
+
+
+def decode_interface(data: Any) -> Interface:
+    """What `encode_interface` was given."""
+    parameters = [
+        inspect.Parameter(name, inspect._ParameterKind(kind), default=_given(default))
+        for name, kind, default in data["parameters"]
+    ]
+    return Interface(str(data["name"]), inspect.Signature(parameters), bool(data["takes_list"]))
+
+
+def _default(p: inspect.Parameter) -> list[Any]:
+    if p.default is p.empty:
+        return []
+    if type(p.default).__name__ in FRESH and not p.default:
+        return ["fresh", type(p.default).__name__]
+    try:
+        return ["value", encode(p.default)]
+    except ValueError:
+        raise ValueError(f"the default of the parameter '{p.name}' is {p.default!r}") from None
+
+
+def _given(default: Any) -> Any:
+    match default:
+        case []:
+            return inspect.Parameter.empty
+        case ["fresh", name]:
+            return FRESH[name]()
+        case ["value", value]:
+            return decode(value)
+        case _:
+            raise ValueError("default of a parameter")
+
+
+def encode_serving(serving: Serving) -> dict[str, Any]:
+    """How calls with the same constants become requests, and states results."""
+    return {
+        "constants": [_constant(*each) for each in serving.constants],
+        "mode": serving.mode,
+        "node": serving.node,
+        "tensors": list(serving.tensors),
+        "calls": [_relation(relation) for relation in serving.calls],
+        "form": encode_form(serving.form),
+        "names": list(serving.names),
+    }
+
+
+def decode_serving(data: Any) -> Serving:
+    """What `encode_serving` was given."""
+    constants: Constants = tuple(
+        (name, what) if kind == "is" else (name, type(decode(what)), decode(what))
+        for name, kind, what in data["constants"]
+    )
+    form, names = decode_form(data["form"]), tuple(map(str, data["names"]))
+    if data["mode"] not in get_args(Mode) or form.count != len(names) or data["node"] not in [n for n, *_ in constants]:
+        raise ValueError("how a module is called")
+    calls = tuple(_related(relation) for relation in data["calls"])
+    tensors = tuple(map(str, data["tensors"]))
+    return Serving(constants, data["mode"], data["node"], tensors, calls, form, names)
+
+
+def _constant(name: str, *what: Any) -> list[Any]:
+    if len(what) == 1:
+        return [name, "is", what[0]]
+    try:
+        return [name, "equals", encode(what[1])]
+    except ValueError:
+        raise ValueError(f"the argument '{name}' of a call is {what[1]!r}") from None
+
+
+def encode_ways(ways: Ways) -> dict[str, Any]:
+    """What names mean that steps lead to."""
+    return {
+        "of_calls": ways.of_calls,
+        "steps": {name: encode(steps) for name, steps in ways.steps.items()},
+        "careful": list(ways.careful),
+        "related": {name: _related_by(relation) for name, relation in ways.related.items()},
+    }
+
+
+def decode_ways(data: Any) -> Ways:
+    """What `encode_ways` was given."""
+    return Ways(
+        bool(data["of_calls"]),
+        {name: decode(steps) for name, steps in data["steps"].items()},
+        tuple(map(str, data["careful"])),
+        {name: _relation_of(relation) for name, relation in data["related"].items()},
+    )
+
+
+def _related_by(relation: Relation | Storing | Row | None) -> Any:
+    return _relation(relation) if isinstance(relation, Relation) else encode(relation)
+
+
+def _relation_of(data: Any) -> Relation | Storing | Row | None:
+    if type(data) is dict and "role" in data:
+        return _related(data)
+    found = decode(data)
+    if not (found is None or isinstance(found, Storing | Row)):
+        raise ValueError("relation")
+    return found
+
+
+def _relation(relation: Relation) -> dict[str, Any]:
+    return {
+        "role": relation.role,
+        "steps": encode(relation.steps),
+        "inherits": encode(relation.inherits),
+        "flags": [relation.is_list, relation.is_top_down, relation.looks_up],
+        "roles": [sorted(relation.split), sorted(relation.callers), sorted(relation.users)],
+    }
+
+
+def _related(data: Any) -> Relation:
+    is_list, is_top_down, looks_up = map(bool, data["flags"])
+    split, callers, users = (set(map(str, roles)) for roles in data["roles"])
+    steps, inherits = decode(data["steps"]), decode(data["inherits"])
+    return Relation(str(data["role"]), steps, is_list, is_top_down, inherits, split, callers, users, looks_up)

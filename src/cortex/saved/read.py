@@ -1,0 +1,148 @@
+"""Read a file that `write` wrote. Values of known classes are built, and nothing is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cortex.cache.encoding import decode
+from cortex.cache.entry import Entry
+from cortex.codegen.target import Target
+from cortex.errors import ModelError, ScheduleError
+from cortex.frontend.torch.interface import Interface
+from cortex.frontend.torch.serving import Serving
+from cortex.ra import ir as ra
+from cortex.runtime.signature import Signature
+from cortex.runtime.storage import Array
+from cortex.saved.container import damaged, unpack
+from cortex.saved.modules import decode_interface, decode_serving, decode_ways
+from cortex.saved.names import checked_sources
+from cortex.saved.write import Wanted
+from cortex.schedule.schedule import Schedule
+
+UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, ScheduleError)
+"""What building values from a description that is none may raise."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Object code with what is needed to call it, and the programs that fill its tables."""
+
+    entry: Entry
+    tables: tuple[Program, ...]
+
+
+@dataclass(frozen=True)
+class SavedPart:
+    """One model of a file. `program` reads what only the Cortex that wrote it is sure to understand."""
+
+    model: ra.Model
+    target: Target
+    threads: int
+    built_for: int
+    weights: dict[str, Array]
+    names: dict[str, Any]
+    serving: Serving | None
+    program: Callable[[], Program]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What is in a file of `size` bytes, and by which compiler."""
+
+    what: str
+    size: int
+    compiler: str
+    wanted: Wanted
+    interface: Interface | None
+    parts: tuple[SavedPart, ...]
+
+
+def read(path: str | os.PathLike[str]) -> Saved:
+    """What is in a file; ModelError for anything but a whole one that this Cortex understands."""
+    what = repr(os.fspath(path))
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelError(f"{what} cannot be read: {error.strerror}.") from None
+    contents, sections = unpack(content, what)
+    try:
+        compiler, cortex = _text(contents["compiler"]), _text(contents["cortex"])
+        recursion, choices, steps, table_bytes, narrow = decode(contents["wanted"])
+        schedule = None if steps is None else Schedule(steps)
+        wanted = Wanted(cortex, recursion, choices, schedule, table_bytes, narrow)
+        parts = tuple(_part(part, sections, what) for part in contents["parts"])
+        interface = None if contents["interface"] is None else decode_interface(contents["interface"])
+        if not parts or any((part.serving is None) != (interface is None) for part in parts):
+            raise ValueError("parts")
+    except UNREADABLE:
+        raise _not_understood(what, contents) from None
+    return Saved(what, len(content), compiler, wanted, interface, parts)
+
+
+def _part(data: Any, sections: list[memoryview], what: str) -> SavedPart:
+    m, target = decode(data["model"]), decode(data["target"])
+    if not isinstance(m, ra.Model) or not isinstance(target, Target):
+        raise ValueError("model and target")
+    weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
+    if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
+        raise ValueError("weights of the model")
+    checked_sources(data["names"])
+    if data["names"]["ways"] is not None:
+        decode_ways(data["names"]["ways"])
+
+    def program() -> Program:
+        try:
+            return _program(data["program"], sections)
+        except UNREADABLE:
+            raise damaged(what, "its description does not make sense") from None
+
+    threads, built_for = _whole(data["threads"]), _whole(data["built_for"])
+    serving = None if data["serving"] is None else decode_serving(data["serving"])
+    return SavedPart(m, target, threads, built_for, weights, data["names"], serving, program)
+
+
+def _program(data: Any, sections: list[memoryview]) -> Program:
+    m, steps, considered, signature = map(decode, data["parts"])
+    if not isinstance(m, ra.Model) or not isinstance(signature, Signature):
+        raise ValueError("model and signature")
+    code = bytes(sections[_whole(data["code"])])
+    entry = Entry(m, Schedule(steps), considered, signature, code, _text(data["name"]))
+    tables = tuple(_program(table, sections) for table in data["tables"])
+    if len(tables) != len(m.tables):
+        raise ValueError("tables")
+    return Program(entry, tables)
+
+
+def _array(shape: Any, section: memoryview) -> Array:
+    sizes = tuple(_whole(n) for n in shape)
+    if prod(sizes) * 4 != len(section):
+        raise ValueError("size of an array")
+    return np.frombuffer(section, "<f4").reshape(sizes)
+
+
+def _text(x: Any) -> str:
+    if type(x) is not str:
+        raise ValueError("text")
+    return x
+
+
+def _whole(x: Any) -> int:
+    if type(x) is not int or x < 0:
+        raise ValueError("number")
+    return x
+
+
+def _not_understood(what: str, contents: Any) -> ModelError:
+    """The checksum is right, so it is what some Cortex wrote."""
+    by = contents.get("cortex") if type(contents) is dict else None
+    return ModelError(
+        f"{what} was saved by {f'Cortex {by}' if type(by) is str else 'something else'}, and this Cortex does not "
+        "understand its description; load it with that version, or compile the model and save it again."
+    )

@@ -1,0 +1,203 @@
+"""A saved model computes the same to the bit, without its function, and says what it cannot do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cortex
+from cortex import ModelError, StructureError, compiler, zoo
+from cortex.codegen.target import Target
+from cortex.recursion.tabulate import Tabulate
+
+
+def bits(fast: Any, requests: Any, **options: Any) -> list[bytes]:
+    out = fast(requests, **options)
+    return [a.tobytes() for a in (*out, *out.nodes)]
+
+
+@pytest.mark.parametrize("name", sorted(zoo.ENTRIES))
+def test_same_to_the_bit(name: str, make: Any, trees: Any, again: Any) -> None:
+    requests = trees(name)
+    fast = make(name, examples=requests, choices=None, recursion=None)
+    got = again(fast)
+    assert got.compilations == 0
+    assert bits(got, requests) == bits(fast, requests)
+    assert bits(got, requests[0]) == bits(fast, requests[0])
+    assert got.compiled == fast.compiled and got.traced == fast.traced
+    assert bits(again(got), requests) == bits(fast, requests)  # a loaded model can be saved
+
+
+def test_no_compiler_no_torch_in_another_process(make: Any, trees: Any, file: Path) -> None:
+    fast = make("tree_lstm", examples=trees("tree_lstm"))
+    fast.save(file)
+    program = (
+        "import sys; from random import Random; import cortex, cortex.compiler; cortex.compiler._generate = None\n"
+        f"fast = cortex.load({str(file)!r}); from cortex.structures.generators import *\n"
+        "from cortex.zoo.structures import *; from cortex import zoo\n"
+        "print(fast(zoo.load('tree_lstm').structures(Random(0), 3, 30)).h.tobytes().hex(), 'torch' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert said == [fast(trees("tree_lstm")).h.tobytes().hex(), "False"]
+
+
+def test_threads(make: Any, trees: Any, again: Any) -> None:
+    fast = make("tree_lstm", 32)
+    one, two = again(fast), again(make("tree_lstm", 32, threads=2))
+    requests = trees("tree_lstm")
+    want = bits(fast, requests)
+    assert bits(one, requests) == bits(one, requests, threads=2) == want
+    assert one.compilations == 1  # for several threads
+    assert bits(two, requests) == bits(two, requests, threads=1) == want
+    assert two.compilations == 0
+
+
+def test_narrow_weights_and_tables(make: Any, trees: Any, again: Any) -> None:
+    requests = trees("tree_lstm")
+    steps = (*compiler.RECURSION_STEPS, Tabulate("leaf"))
+    for options in ({"weights_dtype": "int16"}, {"recursion": steps}):
+        fast = make("tree_lstm", 32, **options)
+        got = again(fast)
+        assert bits(got, requests) == bits(fast, requests)
+        assert got.tables == fast.tables
+        assert got.deviation(requests) == fast.deviation(requests)
+
+
+def test_update(make: Any, trees: Any, again: Any) -> None:
+    requests = trees()
+    fast = make()
+    got = again(fast)
+    other = {name: array * 2 for name, array in zoo.load("tree_rnn").weights(8, 30).items()}
+    before = bits(got, requests)
+    for each in (fast, got):
+        each.update({**other, "unused": np.zeros(3)})
+    assert bits(got, requests) == bits(fast, requests) != before
+    with pytest.raises(ModelError, match="lack"):
+        got.update({})
+
+
+def test_it_explains_itself(make: Any, trees: Any, again: Any) -> None:
+    fast = make(choices=None, recursion=None)
+    got = again(fast)
+    assert got.explain() == fast.explain()
+    assert str(got.report(trees())).splitlines()[0].startswith("tree_rnn")
+    assert got.schedule == fast.schedule
+    assert got.compiled.code.assembly() == fast.compiled.code.assembly()
+    want = fast.interpret(trees())
+    assert all(np.array_equal(a, want[name]) for name, a in got.interpret(trees()).items())
+
+
+def test_another_processor_compiles_again(make: Any, trees: Any, again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = make("tree_lstm", examples=trees("tree_lstm"))
+    lesser = replace(Target.x86("sse2"), triple=Target.host().triple)
+    monkeypatch.setattr(Target, "host", lambda: lesser)
+    got = again(fast)
+    assert got.compilations == 1 and got.compiled.code.target == lesser
+    for a, b in zip(got(trees("tree_lstm")), fast(trees("tree_lstm")), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_code_for_a_lesser_processor_is_used(make: Any, trees: Any, again: Any) -> None:
+    host = Target.host()
+    for level in ("sse2", "avx2"):
+        target = replace(Target.x86(level), triple=host.triple)
+        if target.runs_on(host):
+            fast = make(target=target)
+            got = again(fast)
+            assert got.compilations == 0 and got.compiled.code.target == target
+            assert bits(got, trees()) == bits(fast, trees())
+    assert host.runs_on(host) and not host.runs_on(Target.x86("sse2"))
+
+
+def test_another_cortex_compiles_again(make: Any, trees: Any, again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = make()
+    monkeypatch.setattr("cortex.loader.compiler_contents", lambda: "another")
+    got = again(fast)
+    assert got.compilations == 1
+    assert bits(got, trees()) == bits(fast, trees())
+
+
+@dataclass
+class Tree:
+    kids: tuple[Tree, ...] = ()
+    token: int = 0
+    op: str = ""
+
+
+@cortex.model
+def by_kind(node: Any, w: Any) -> Any:
+    if node.is_leaf:
+        return w.emb[node.word]
+    total = cortex.zeros(4)
+    for child in node.children:
+        total = total + by_kind(child, w)
+    return cortex.tanh(total) if node.op == "tanh" else total
+
+
+WEIGHTS = {"emb": np.arange(40, dtype=np.float32).reshape(10, 4) / 40}
+LEAVES = (Tree(token=1), Tree(token=2), Tree(token=3))
+
+
+def test_names_of_attributes(again: Any) -> None:
+    fast = cortex.compile(by_kind, WEIGHTS, children="kids", fields={"word": "token"}, examples=Tree(LEAVES))
+    got = again(fast)
+    for count in range(8):  # arities that nobody has seen
+        tree = Tree(tuple(Tree(token=i) for i in range(count)))
+        assert bits(got, tree) == bits(fast, tree)
+
+
+def test_kinds_that_are_not_known(again: Any) -> None:
+    @cortex.model
+    def by_value(node: Any, w: Any) -> Any:
+        if node.is_leaf:
+            return w.emb[node.word]
+        return w.emb[len(node.op)] + cortex.sum(by_value(k, w) for k in node.children)
+
+    known = Tree(LEAVES, op="a")
+    fast = cortex.compile(by_value, WEIGHTS, children="kids", fields={"word": "token"}, examples=known)
+    got = again(fast)
+    assert bits(got, known) == bits(fast, known)
+    with pytest.raises(StructureError, match=r"at root\.children\[1\], a Tree is of a kind .* examples=\[tree"):
+        got(Tree((LEAVES[0], Tree(LEAVES, op="other")), op="a"))
+    assert bits(got, known) == bits(fast, known)
+
+
+def test_functions_are_given_again(file: Path) -> None:
+    given = {"children": lambda x: x.kids, "fields": {"word": lambda x: x.token}}
+    fast = cortex.compile(by_kind, WEIGHTS, examples=Tree(LEAVES), **given)
+    fast.save(file)
+    with pytest.raises(ModelError, match=r"node.children and node.word .* children=\.\.\., fields={'word': \.\.\.}"):
+        cortex.load(file)
+    with pytest.raises(ModelError, match=r"fields={'word': \.\.\.}\)"):
+        cortex.load(file, children="kids")
+    with pytest.raises(ModelError, match=r"never reads node\.wrod"):
+        cortex.load(file, fields={"wrod": "token"})
+    assert bits(cortex.load(file, **given), Tree(LEAVES)) == bits(fast, Tree(LEAVES))
+    renamed = cortex.load(file, children="kids", fields={"word": "token"})
+    assert bits(renamed, Tree(LEAVES)) == bits(fast, Tree(LEAVES))
+
+
+def test_nothing_to_save_yet(file: Path) -> None:
+    @cortex.model
+    def with_vectors(node: Any, w: Any) -> Any:
+        if node.is_leaf:
+            return w.emb[node.word]
+        return node.vector * 2 + cortex.sum(with_vectors(k, w) for k in node.children)
+
+    fast = cortex.compile(with_vectors, WEIGHTS)
+    with pytest.raises(ModelError, match="before any structure"):
+        fast.save(file)
+    assert not file.exists()
+
+
+def test_bound_requests_and_forests(make: Any, trees: Any, again: Any) -> None:
+    fast = make()
+    got = again(fast)
+    run = got.bind(trees())
+    assert [a.tobytes() for a in run()] == [a.tobytes() for a in fast(trees())]
