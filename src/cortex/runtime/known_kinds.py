@@ -10,6 +10,7 @@ from cortex.frontend.fields import Accessors
 from cortex.frontend.unseen import ABSENT, attribute_of, refuse_unseen_children
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
+from cortex.runtime.unknown_kind import why_unknown
 
 if TYPE_CHECKING:
     from cortex.frontend.trace import Trace
@@ -59,11 +60,11 @@ class KnownKinds:
         self._refuse_unseen(node)
         place = names[0] if names else "root"
         seen = getattr(node, "node", node) if hasattr(node, "call_role") else node
-        known = ", ".join(kind.name for kind in self._model.kinds)
+        why = why_unknown(self._model, node, self.accessors)
         error = StructureError(
-            f"at {place}, a {type(seen).__name__} is of a kind of node that the saved model has no code for, and the "
-            f"Python code that it could be traced from is not in the file; known are the kinds {known}. "
-            "Compile it with examples that have such nodes, examples=[tree, ...], and save it again."
+            f"at {place}, a {type(seen).__name__} is of a kind of node that the saved model has no code for"
+            f"{f' ({why})' if why else ''}, and the Python code that it could be traced from is not in the file. "
+            "Compile the model with examples that have such nodes, examples=[tree, ...], and save it again."
         )
         error.says_where = True
         raise error

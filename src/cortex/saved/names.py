@@ -16,6 +16,7 @@ from typing import Any
 from cortex.errors import ModelError
 from cortex.frontend.fields import Accessors, Declared
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.steps import Attr
 from cortex.saved.modules import decode_ways, encode_ways
 
 Children = str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None
@@ -34,14 +35,17 @@ def restore_names(data: Any, children: Children, fields: Fields, what: str, name
     sources = checked_sources(data)
     ways = None if data["ways"] is None else decode_ways(data["ways"])
     own = Accessors(fields, children) if ways is None else TorchAccessors(fields, children)
+    if ways is not None:
+        names = names | {way[0].name for way in ways.steps.values() if way and isinstance(way[0], Attr)}
     for name in own.given_fields:
         if name not in names and name not in data["given"]:
             known = ", ".join(sorted(names)) or "nothing"
             raise ModelError(f"{what}, fields={{{name!r}: ...}}: the model never reads node.{name}. It reads {known}.")
-    lacking = [name for name, source in sources.items() if source is None and not own.renamed(name)]
+    again = own.meanings(sources)
+    lacking = [name for name, source in sources.items() if source is None and name not in again]
     if lacking:
         raise ModelError(f"{what}: {_functions(lacking)}")
-    kept = {name: source for name, source in sources.items() if source is not None and not own.renamed(name)}
+    kept = {name: source for name, source in sources.items() if source is not None and name not in again}
     own.add_meanings({name: tuple(s) if isinstance(s, list) else s for name, s in kept.items()})
     if ways is not None and isinstance(own, TorchAccessors):
         own.restore(ways)

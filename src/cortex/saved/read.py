@@ -20,7 +20,7 @@ from cortex.frontend.torch.serving import Serving
 from cortex.ra import ir as ra
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
-from cortex.saved.container import damaged, unpack
+from cortex.saved.container import unpack
 from cortex.saved.modules import decode_interface, decode_serving, decode_ways
 from cortex.saved.names import checked_sources
 from cortex.saved.write import Wanted
@@ -72,21 +72,22 @@ def read(path: str | os.PathLike[str]) -> Saved:
     except OSError as error:
         raise ModelError(f"{what} cannot be read: {error.strerror}.") from None
     contents, sections = unpack(content, what)
+    cortex = contents.get("cortex") if type(contents) is dict else None
     try:
-        compiler, cortex = _text(contents["compiler"]), _text(contents["cortex"])
+        compiler, cortex = _text(contents["compiler"]), _text(cortex)
         recursion, choices, steps, table_bytes, narrow = decode(contents["wanted"])
         schedule = None if steps is None else Schedule(steps)
         wanted = Wanted(cortex, recursion, choices, schedule, table_bytes, narrow)
-        parts = tuple(_part(part, sections, what) for part in contents["parts"])
+        parts = tuple(_part(part, sections, what, cortex) for part in contents["parts"])
         interface = None if contents["interface"] is None else decode_interface(contents["interface"])
         if not parts or any((part.serving is None) != (interface is None) for part in parts):
             raise ValueError("parts")
     except UNREADABLE:
-        raise _not_understood(what, contents) from None
+        raise _not_understood(what, cortex) from None
     return Saved(what, len(content), compiler, wanted, interface, parts)
 
 
-def _part(data: Any, sections: list[memoryview], what: str) -> SavedPart:
+def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> SavedPart:
     m, target = decode(data["model"]), decode(data["target"])
     if not isinstance(m, ra.Model) or not isinstance(target, Target):
         raise ValueError("model and target")
@@ -101,7 +102,7 @@ def _part(data: Any, sections: list[memoryview], what: str) -> SavedPart:
         try:
             return _program(data["program"], sections)
         except UNREADABLE:
-            raise damaged(what, "its description does not make sense") from None
+            raise _not_understood(what, cortex) from None
 
     threads, built_for = _whole(data["threads"]), _whole(data["built_for"])
     serving = None if data["serving"] is None else decode_serving(data["serving"])
@@ -139,10 +140,10 @@ def _whole(x: Any) -> int:
     return x
 
 
-def _not_understood(what: str, contents: Any) -> ModelError:
+def _not_understood(what: str, cortex: Any) -> ModelError:
     """The checksum is right, so it is what some Cortex wrote."""
-    by = contents.get("cortex") if type(contents) is dict else None
+    by = f"Cortex {cortex}" if type(cortex) is str else "something else"
     return ModelError(
-        f"{what} was saved by {f'Cortex {by}' if type(by) is str else 'something else'}, and this Cortex does not "
-        "understand its description; load it with that version, or compile the model and save it again."
+        f"{what} was saved by {by}, and this Cortex does not understand its description; load it with that version, or "
+        "compile the model and save it again."
     )

@@ -1,0 +1,45 @@
+"""Why a node is of no known kind: the question of the kinds' guards that it answers like none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cortex.frontend.fields import Accessors
+from cortex.ra.ir import Counts, Equals, HasLength, IsLeaf, IsNone, Length, Model, Test, Value
+
+
+def why_unknown(m: Model, node: Any, accessors: Accessors) -> str:
+    """`node.op is 'Sort', and known is 'Join', 'Scan'`; "" where that takes more than the node itself to say."""
+    kinds = [kind for kind in m.kinds if not kind.variant_of]
+    for number in range(max((len(kind.guard) for kind in kinds), default=0)):
+        facts = [kind.guard[number] for kind in kinds if len(kind.guard) > number]
+        if len(facts) != len(kinds) or facts[0].test.path:
+            return ""
+        shown, answer = _answer(m, facts[0].test, node, accessors)
+        kinds = [kind for kind, fact in zip(kinds, facts, strict=True) if fact.answer == answer]
+        if not kinds:
+            known = ", ".join(dict.fromkeys(repr(fact.answer) for fact in facts))
+            return f"{shown} is {answer!r}, and known is {known}" if shown else ""
+    return ""
+
+
+def _answer(m: Model, test: Test, node: Any, accessors: Accessors) -> tuple[str, Any]:
+    """The question as a user would write it, and what the node answers."""
+    match test:
+        case IsLeaf():
+            slots = (accessors.read(node, name, None) for name in m.slots)
+            inner = any(x is not None for x in slots) or any(accessors.items(node, name) for name in m.lists)
+            return "node.is_leaf", not inner
+        case IsNone(name):
+            return f"(node.{name} is None)", accessors.read(node, name, None) is None
+        case Length(name):
+            return f"len(node.{name})", len(accessors.items(node, name))
+        case HasLength(name, count):
+            return f"(len(node.{name}) == {count})", len(accessors.items(node, name)) == count
+        case Equals(name, value):
+            return f"(node.{name} == {value!r})", bool(accessors.read(node, name, None) == value)
+        case Value(name):
+            return f"node.{name}", accessors.read(node, name, None)
+        case Counts(name, relation):
+            equal = accessors.read(node, name, None) == len(accessors.items(node, relation))
+            return f"(node.{name} == len(node.{relation}))", bool(equal)
