@@ -52,7 +52,10 @@ def load(
     saved = read(path)
     what = f"cortex.load({saved.what})"
     if as_torch and saved.interface is None:
-        raise ModelError(f"{what}, as_torch=True: model '{saved.parts[0].model.name}' is no torch module.")
+        raise ModelError(
+            f"{what}, as_torch=True: model '{saved.parts[0].model.name}' is no torch module, "
+            "and gives NumPy arrays. Leave as_torch out."
+        )
     made = []
     for part in saved.parts:
         accessors = restore_names(part.names, children, fields, what, names_read(part.model))

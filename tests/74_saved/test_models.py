@@ -15,6 +15,7 @@ import cortex
 from cortex import ModelError, StructureError, compiler, zoo
 from cortex.codegen.target import Target
 from cortex.recursion.tabulate import Tabulate
+from cortex.structures import json_trees
 
 
 def bits(fast: Any, requests: Any, **options: Any) -> list[bytes]:
@@ -175,7 +176,9 @@ def test_functions_are_given_again(file: Path) -> None:
     given = {"children": lambda x: x.kids, "fields": {"word": lambda x: x.token}}
     fast = cortex.compile(by_kind, WEIGHTS, examples=Tree(LEAVES), **given)
     fast.save(file)
-    with pytest.raises(ModelError, match=r"node.children and node.word .* children=\.\.\., fields={'word': \.\.\.}"):
+    with pytest.raises(
+        ModelError, match=r"node.children and node.word is, .* children=\.\.\., fields={'word': \.\.\.}"
+    ):
         cortex.load(file)
     with pytest.raises(ModelError, match=r"fields={'word': \.\.\.}\)"):
         cortex.load(file, children="kids")
@@ -204,3 +207,18 @@ def test_bound_requests_and_forests(make: Any, trees: Any, again: Any) -> None:
     got = again(fast)
     run = got.bind(trees())
     assert [a.tobytes() for a in run()] == [a.tobytes() for a in fast(trees())]
+
+
+def test_adapters_are_given_again(file: Path) -> None:
+    @cortex.model
+    def plan(node: Any, w: Any) -> Any:
+        x = w.emb[node.rows] + cortex.sum(plan(k, w) for k in node.children)
+        return cortex.tanh(x) if node.op == "Join" else x
+
+    tree = {"op": "Join", "rows": 3, "inputs": [{"op": "Scan", "rows": 1}, {"op": "Scan", "rows": 2}]}
+    meaning = {"children": "inputs", "fields": {"op": "op", "rows": "rows"}}
+    fast = cortex.compile(plan, WEIGHTS, examples=tree, **json_trees(**meaning))
+    fast.save(file)
+    with pytest.raises(ModelError, match="functions say what"):
+        cortex.load(file)
+    assert bits(cortex.load(file, **json_trees(**meaning)), tree) == bits(fast, tree)

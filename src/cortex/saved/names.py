@@ -74,6 +74,6 @@ def _functions(names: list[str]) -> str:
     given = [*(["children=..."] if "children" in names else []), *([f"fields={{{fields}}}"] if fields else [])]
     listed = " and ".join(f"node.{name}" for name in names)
     return (
-        f"what {listed} means was said by a function, and functions cannot be saved. Give it again: "
-        f"cortex.load(path, {', '.join(given)})."
+        f"functions say what {listed} is, and functions cannot be saved. Give them again: cortex.load(path, "
+        f"{', '.join(given)})."
     )
