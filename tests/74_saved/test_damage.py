@@ -29,6 +29,12 @@ def signed(rest: bytes) -> bytes:
     return MAGIC + VERSION.to_bytes(4, "little") + hashlib.sha256(rest).digest() + rest
 
 
+def test_sections_of_any_size() -> None:
+    sections = [b"", b"x" * 63, b"y" * 64, b"", b"z" * 65]
+    contents, found = unpack(b"".join(pack({"a": [1, "\ud800"]}, sections)), "it")
+    assert contents == {"a": [1, "\ud800"]} and [bytes(f) for f in found] == sections
+
+
 def test_any_byte_that_changed(content: bytes, file: Path) -> None:
     random = Random(0)
     places = [*range(START + 16), *(random.randrange(len(content)) for _ in range(300))]
@@ -81,7 +87,7 @@ def test_descriptions_that_make_no_sense(content: bytes, file: Path) -> None:
                 break
             at = inner
         at[key] = random.choice(others)
-        file.write_bytes(pack(changed, raw))
+        file.write_bytes(b"".join(pack(changed, raw)))
         try:
             for part in read(file).parts:
                 part.program()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import random
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from cortex import ModelError, StructureError
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
+HALF = np.float32(0.5)
 CALLS = Path(__file__).parent.parent / "12_torch" / "calls"
 
 
@@ -42,7 +45,17 @@ def cases() -> dict[str, Any]:
 
 NAMES = (
     *("child_sum", "tuples", "dicts", "dataclass", "named_tuples", "of_none", "classes", "type_names", "attributes"),
-    *("enums", "own_cell", "nested_tuples", "json", "root_classifier", "node_classifier", "two_trees", "inputs", "memo"),
+    *(
+        "enums",
+        "own_cell",
+        "nested_tuples",
+        "json",
+        "root_classifier",
+        "node_classifier",
+        "two_trees",
+        "inputs",
+        "memo",
+    ),
     *("even_odd", "visitor", "flag", "pooling", "forests", "up_and_down", "bidirectional", "accumulated"),
 )
 
@@ -73,7 +86,7 @@ def same(got: Any, want: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_bits_in_the_same_form(name: str, again: Any) -> None:
-    kind, make, mode = cases()[name]
+    kind, make, _ = cases()[name]
     examples = [make() for _ in range(16)]
     fast = cortex.compile(kind().eval(), examples=examples)
     got = again(fast, as_torch=True)
@@ -149,6 +162,45 @@ def test_kinds_that_are_not_known(again: Any) -> None:
         got(tree())
 
 
+def test_kinds_of_calls_that_are_not_known(again: Any) -> None:
+    from heads import RootClassifier, UpAndDown
+    from nodes import Pair
+
+    for kind, place in ((RootClassifier, r"root\.\w+\.left"), (UpAndDown, r"root\.")):
+        known = Pair(None, Pair(1), Pair(2))
+        got = again(cortex.compile(kind().eval(), examples=[known]))
+        got(known)
+        with pytest.raises(StructureError, match=f"at {place}.* a Pair is of a kind"):
+            got(Pair(None, Pair(None, Pair(3), None), Pair(2)))
+
+
+def test_functions_are_given_again(file: Path) -> None:
+    meaning = {"fields": {"word": lambda node: node.word % 3}}
+    fast = cortex.compile(Encoder().eval(), examples=[tree()], **meaning)
+    one = tree()
+    fast.save(file)
+    with pytest.raises(ModelError, match=r"functions say what node\.word is"):
+        cortex.load(file)
+    assert cortex.load(file, **meaning)(one).tobytes() == fast(one).numpy().tobytes()
+
+
+def test_records_where_their_class_is_not_loaded() -> None:
+    from cortex.frontend.torch.forms import Form
+    from cortex.saved.forms import decode_form, encode_form
+
+    parts = (Form("tensor"), Form("plain", 3))
+    pair = collections.namedtuple("pair", ["a", "b"])
+    pair.__module__ = "elsewhere"
+    made = decode_form(encode_form(Form("record", pair, ("a", "b"), parts))).rebuild([1])
+    assert type(made) is tuple and made == (1, 3)
+    record = dataclasses.make_dataclass("Record", ["a", "b"])
+    record.__module__ = "elsewhere"
+    made = decode_form(encode_form(Form("record", record, ("a", "b"), parts))).rebuild([1])
+    assert made == {"a": 1, "b": 3}
+    loaded = Form("record", Node, ("word", "children"), parts)
+    assert decode_form(encode_form(loaded)) == loaded
+
+
 def test_any_arity(again: Any) -> None:
     class ChildSum(Encoder):
         def forward(self, node: Any) -> Any:
@@ -167,7 +219,7 @@ def test_any_arity(again: Any) -> None:
 
 def test_what_cannot_be_saved(file: Path) -> None:
     class WithDefault(Encoder):
-        def forward(self, node: Any, scale: Any = np.float32(2)) -> Any:
+        def forward(self, node: Any, scale: Any = HALF) -> Any:
             return super().forward(node) * scale
 
     fast = cortex.compile(Encoder().eval())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from cortex.errors import StructureError
 from cortex.frontend.fields import Accessors
+from cortex.frontend.torch.calls import Arguments, CallNode
 from cortex.frontend.unseen import ABSENT, attribute_of, refuse_unseen_children
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
@@ -59,10 +61,13 @@ class KnownKinds:
         node = next(iter(roots))
         self._refuse_unseen(node)
         place = names[0] if names else "root"
-        seen = getattr(node, "node", node) if hasattr(node, "call_role") else node
-        why = why_unknown(self._model, node, self.accessors)
+        seen = node.node if isinstance(node, CallNode) else node
+        what = "the call" if isinstance(seen, Arguments) else f"a {type(seen).__name__}"
+        why = ""
+        with suppress(Exception):  # of the user's objects; the kind is unknown whatever they raise
+            why = why_unknown(self._model, node, self.accessors)
         error = StructureError(
-            f"at {place}, a {type(seen).__name__} is of a kind of node that the saved model has no code for"
+            f"at {place}, {what} is of a kind of node that the saved model has no code for"
             f"{f' ({why})' if why else ''}, and the Python code that it could be traced from is not in the file. "
             "Compile the model with examples that have such nodes, examples=[tree, ...], and save it again."
         )

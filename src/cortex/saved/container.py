@@ -26,15 +26,19 @@ _CHECKED = len(MAGIC) + _VERSION + _DIGEST
 _START = _CHECKED + _LENGTH
 
 
-def pack(contents: Any, sections: list[bytes]) -> bytes:
-    """The file with these contents, which `json` can write, and sections."""
+def pack(contents: Any, sections: list[bytes]) -> list[bytes]:
+    """The file with these contents, which `json` can write, and sections; in pieces, as it may be large."""
     about = {"sections": [len(section) for section in sections], "contents": contents}
     description = json.dumps(about, separators=(",", ":")).encode("ascii")
-    rest = bytearray(len(description).to_bytes(_LENGTH, "little") + description)
+    rest = [len(description).to_bytes(_LENGTH, "little"), description]
+    end = _START + len(description)
     for section in sections:
-        rest += bytes(-(_CHECKED + len(rest)) % ALIGNMENT)
-        rest += section
-    return MAGIC + VERSION.to_bytes(_VERSION, "little") + hashlib.sha256(rest).digest() + rest
+        rest += [bytes(-end % ALIGNMENT), section]
+        end += len(rest[-2]) + len(section)
+    digest = hashlib.sha256()
+    for piece in rest:
+        digest.update(piece)
+    return [MAGIC, VERSION.to_bytes(_VERSION, "little"), digest.digest(), *rest]
 
 
 def unpack(content: bytes, what: str) -> tuple[Any, list[memoryview]]:

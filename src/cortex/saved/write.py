@@ -64,13 +64,13 @@ class Wanted:
                 "interface": None if interface is None else encode_interface(interface),
                 "parts": [_part(part, sections) for part in parts],
             }
-            content = pack(description, sections.all)
+            pieces = pack(description, sections.all)
         except ValueError as error:
             raise ModelError(
                 f"model '{parts[0].model.name}' cannot be saved: {error}. Numbers, strings, truth values and None can, "
                 "and tuples of them."
             ) from None
-        _write(Path(path), content)
+        _write(Path(path), pieces)
 
 
 class Sections:
@@ -115,11 +115,12 @@ def _program(compiled: Compiled, sections: Sections) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, pieces: list[bytes]) -> None:
     """All of the file or nothing of it: a reader never sees a half."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_bytes(content)
+        with partial.open("wb") as file:
+            file.writelines(pieces)
         partial.replace(path)
     except OSError:
         with suppress(OSError):
