@@ -69,7 +69,7 @@ void Run::execute() {
   if (workspace.sizes[kNumNodes] == 0) return;
   const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
   nb::gil_scoped_release without_gil;
-  run_on_team(job, threads_);
+  run_call(job, threads_);
 }
 
 std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool leading_axis) const {
