@@ -1,6 +1,8 @@
 // A compiled program and the result of running it.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -41,6 +43,12 @@ struct ProgramLayout {
   void add_block(Extent extent, std::int64_t elements, bool per_thread = false, int copies = -1);
 };
 
+// How fast a program has lately been at its fastest; guarded by the GIL.
+struct Pace {
+  double nanoseconds_per_node = std::numeric_limits<double>::infinity();
+  void see(double found) { nanoseconds_per_node = std::min(found, 1.1 * nanoseconds_per_node); }
+};
+
 class Program {
  public:
   Program(nb::object linearizer, nb::dict layout) : layout_(std::move(linearizer), std::move(layout)) {}
@@ -49,6 +57,7 @@ class Program {
 
   const ProgramLayout& layout() const { return layout_; }
   WorkspacePool& pool() { return pool_; }
+  Pace& pace() { return pace_; }
 
   // Raises RuntimeError after drop_references().
   Linearizer& linearizer() const;
@@ -59,6 +68,7 @@ class Program {
  private:
   ProgramLayout layout_;
   WorkspacePool pool_;
+  Pace pace_;
 };
 
 // A request in its workspace, and what the program made of it. It holds the memory of the call until it is collected.
@@ -72,7 +82,8 @@ class Run {
 
   // Linearize a list of structures or a Forest into the workspace. `merge` as in Request::linearize.
   void prepare(Request& request, nb::handle structures, bool merge = true);
-  // Run the compiled function without the GIL, on `threads` threads where they can be had.
+  // Run the compiled function, on `threads` threads where they can be had; without the GIL, unless it takes no longer
+  // than handing the GIL over.
   void execute();
   // Write the states at the roots into the arrays that were given, or into new ones.
   void write_roots();

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <thread>
 
+#include "relax.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #else
@@ -24,14 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<std::int64_t> spin_microseconds{50};
 constexpr std::int64_t kMostCaution = 16;
-
-inline void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Rounding and the treatment of denormal numbers: a worker computes in the caller's mode, or its bits would differ.
 struct FloatingPoint {
