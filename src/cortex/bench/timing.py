@@ -3,7 +3,8 @@
 In each turn one system runs all batches; then the next system has its turn. Turns, not calls, alternate: a
 system meets its own weights in the caches, as it would when serving, and slow drifts of the machine meet all
 systems. A system that has used more than its share of the time so far sits out a turn, so that slow systems do
-not take all repetitions from fast ones. Every call gets tree objects built just before, outside the timed part.
+not take all repetitions from fast ones. Every call gets tree objects of its own, built before, outside the timed part,
+for eight calls at a time: building evicts from the caches what calls use, and takes longer than some calls.
 
 Threads of one system must not take processors from the next one. Those of OpenMP go on looking for work for
 milliseconds after a call (libgomp for 5 to 7 ms here, other libraries for 200), so a turn starts when the process has
@@ -25,6 +26,7 @@ MIN_TURNS = 3
 REST = 0.01  # seconds over which a process at rest uses next to no processor time; more than a time slice
 BUSY = 0.2  # of a processor, from which on some thread of the process is at work
 LONGEST_REST = 0.5
+AHEAD = 8  # batches that are built at a time
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,18 @@ def _turns(
             with paused_gc():
                 come_to_rest()
                 run(used[0]())
-                for i, fresh in enumerate(used):
-                    elapsed = seconds(run, fresh())
+                for i, batch in _built(used):
+                    elapsed = seconds(run, batch)
                     samples[name][i].append(elapsed)
                     spent[name] += elapsed
         turns += 1
     return samples
+
+
+def _built(used: Sequence[Callable[[], list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    """Every batch and its number, built a few ahead."""
+    for first in range(0, len(used), AHEAD):
+        yield from enumerate([fresh() for fresh in used[first : first + AHEAD]], first)
 
 
 def _summary(times: list[list[float]]) -> Timing:

@@ -64,12 +64,12 @@ def _optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"the generated LLVM module is not valid: {error}") from None
-    # LLVM's simplification of one function at -O1 is all that is needed: there is one function of any size, which is
-    # not to be inlined, and loops have been unrolled and vectorized by the schedule. -O2 takes twice the time.
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_unrolling = False
-    passes = llvm.create_pass_builder(machine, options)
-    manager = passes.getFunctionPassManager()
+    # Registers of the program are small arrays on the stack until here; LLVM has to see that they are values. Nothing
+    # else is needed: addresses were simplified and loops unrolled and vectorized by the schedule, and LLVM's code
+    # generator removes common subexpressions of the blocks that loops consist of.
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    manager = llvm.create_new_function_pass_manager()
+    manager.add_sroa_pass()
     for function in module.functions:
         if not function.is_declaration:
             manager.run(function, passes)
