@@ -31,7 +31,7 @@ from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
-from cortex.runtime.storage import Array, padded
+from cortex.runtime.storage import Array, padded, padded_zeros
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_THREADS = 64  # the size of a team
+TABLE_ROWS = 1024  # that are computed at a time
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -310,15 +311,22 @@ class _Loaded:
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
+        padding = {b.name: b.align for b in f.buffers}
+        tables: dict[str, Array] = {}  # as the code takes them
         for table, program in zip(m.tables, compiled.tables, strict=True):
-            self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
+            filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
+            self.params |= {name: view for name, (view, _) in filled.items()}
+            tables |= {name: whole for name, (_, whole) in filled.items()}
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
         self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
         code = load(compiled.code)
         dtypes = {b.name: b.dtype for b in f.buffers}
         packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}
         arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
-        arrays += [_entry(m, b, self.params, packed, f.read) for b in f.buffers]
+        arrays += [
+            ("weight", tables[b.name]) if b.name in tables else _entry(m, b, self.params, packed, f.read)
+            for b in f.buffers
+        ]
         self.shared_out = f.shared_out
         self.program = _native.Program(
             self.linearizer,
@@ -341,13 +349,22 @@ class _Loaded:
         return LinearForm(**self.linearizer.linearize(batch, threads))
 
 
-def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
-    """The parameters of a table: the states of a node for every value of the field."""
-    limit = next(f.limit for f in loaded.compiled.model.fields if f.name == table.field)
+def _fill(table: ra.Table, loaded: _Loaded, padding: Mapping[str, int]) -> dict[str, tuple[Array, Array]]:
+    """The parameters of a table, the states of a node for every value of the field, without padding and with it.
+
+    Some rows at a time, so that what is computed is still in the cache when it is written to its place.
+    """
+    m = loaded.compiled.model
+    limit = next(f.limit for f in m.fields if f.name == table.field)
     assert limit is not None
-    values = Forest.from_children(np.zeros(limit + 1, np.int64), [], {table.field: np.arange(limit)})
-    run = loaded.program.run(values, False)
-    return {name: run.root(state) for state, name in enumerate(table.params)}
+    shapes = [(limit, *s.type.shape) for s in m.outputs]
+    whole = [padded_zeros(shape, padding.get(n, 1)) for n, shape in zip(table.params, shapes, strict=True)]
+    views = [w[tuple(map(slice, shape))] for w, shape in zip(whole, shapes, strict=True)]
+    for first in range(0, limit, TABLE_ROWS):
+        values = np.arange(first, min(first + TABLE_ROWS, limit))
+        leaves = Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {table.field: values})
+        loaded.program.run(leaves, False, 1, [v[first : first + TABLE_ROWS] for v in views])
+    return dict(zip(table.params, zip(views, whole, strict=True), strict=True))
 
 
 def _entry(
