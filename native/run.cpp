@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "errors.hpp"
 #include "program.hpp"
@@ -42,7 +43,7 @@ Run::~Run() {
 
 void Run::prepare(Request& request, nb::handle structures, bool merge) {
   const ProgramLayout& layout = program_->layout();
-  if (threads_ > 1) wake_team(threads_);
+  if (threads_ > 1 && program_->uses_team) wake_team(threads_);
   request.linearize(structures, threads_, merge);
   const std::vector<std::int64_t>& sizes = request.numbering().sizes;
   if (single_ && sizes[kNumRoots] != 1)
@@ -73,23 +74,27 @@ void Run::execute() {
   Workspace& workspace = *workspace_;
   if (workspace.sizes[kNumNodes] == 0) return;
   const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
-  const auto run = [&] {
-    const auto start = Clock::now();
-    run_call(job, threads_);
-    return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
-  };
-  Pace& pace = program_->pace();
   const auto nodes = static_cast<double>(workspace.sizes[kNumNodes]);
-  if (pace.nanoseconds_per_node * nodes < kTooShort) {
-    pace.see(run() / nodes);
+  const auto run = [&](std::int64_t threads) {
+    const auto start = Clock::now();
+    const bool on_team = run_call(job, threads);
+    const std::chrono::duration<double, std::nano> taken = Clock::now() - start;
+    return std::pair(on_team, taken.count() / nodes);
+  };
+  Pace& pace = program_->pace(workspace.sizes[kNumNodes]);
+  const std::int64_t threads = threads_ > 1 && pace.prefers_team() ? threads_ : 1;
+  program_->uses_team = threads > 1;
+  if (pace.expected(threads > 1) * nodes < kTooShort) {
+    const auto [on_team, taken] = run(threads);
+    pace.see(on_team, taken);
     return;
   }
-  double taken = 0;
+  std::pair<bool, double> found;
   {
     const WithoutGil without_gil;
-    taken = run();
+    found = run(threads);
   }
-  pace.see(taken / nodes);
+  pace.see(found.first, found.second);
 }
 
 std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool leading_axis) const {

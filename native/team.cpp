@@ -172,12 +172,12 @@ Team& team_of_process() {
 
 void run_alone(const Job& job) { job.entry(job.arrays, job.sizes, 0, 1, nullptr); }
 
-void run_on_team(const Job& job, std::int64_t threads) {
+bool run_on_team(const Job& job, std::int64_t threads) {
   threads = std::min(threads, kMaxThreads);
   Team* team = threads > 1 ? &team_of_process() : nullptr;
   if (!team || team->busy.exchange(true, std::memory_order_acquire)) {
     run_alone(job);
-    return;
+    return false;
   }
   const std::int64_t start = nanoseconds(CLOCK_MONOTONIC);
   grow(*team, threads);
@@ -207,15 +207,16 @@ void run_on_team(const Job& job, std::int64_t threads) {
     team->caution = std::max<std::int64_t>(team->caution / 2, 1);
   }
   team->busy.store(false, std::memory_order_release);
+  return threads > 1;
 }
 
-void run_call(const Job& job, std::int64_t threads) {
+bool run_call(const Job& job, std::int64_t threads) {
   Team* team = threads > 1 ? the_team.load(std::memory_order_acquire) : nullptr;
   if (team && nanoseconds(CLOCK_MONOTONIC) < team->alone_until.load(std::memory_order_relaxed)) {
     run_alone(job);
-  } else {
-    run_on_team(job, threads);
+    return false;
   }
+  return run_on_team(job, threads);
 }
 
 void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads) {

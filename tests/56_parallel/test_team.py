@@ -99,6 +99,37 @@ def test_a_second_caller_does_not_wait() -> None:
     assert sorted(seen) == [1, 2, 2]
 
 
+def test_a_request_that_is_faster_alone_runs_alone() -> None:
+    """A function that takes 3 ms on a team and nothing on one thread; the team is tried again now and then."""
+    calls, on_team = 200, []
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+    def body(arrays: int, sizes: int, thread: int, threads: int, team: int) -> None:
+        if thread == 0:
+            on_team.append(threads > 1)
+            until = time.perf_counter() + (0.003 if threads > 1 else 0.0)
+            while time.perf_counter() < until:
+                pass
+
+    entry = function(body)
+    program = _native.Program(
+        _native.Linearizer(_spec()),
+        {"entry": ctypes.cast(entry, ctypes.c_void_p).value, "keepalive": entry, "sizes": [], "arrays": []},
+    )
+    node = type("Node", (), {"children": []})()
+    for _ in range(calls):
+        program.run([node], True, 2)
+    assert len(on_team) == calls
+    assert sum(on_team) <= 10
+
+
+def _spec() -> dict[str, Any]:
+    return {
+        "slots": [], "lists": ["children"], "accessors": {}, "num_kinds": 1, "tree": ("kind", 0),
+        "int_fields": [], "float_fields": [], "uses": [[]], "needs": [[]],
+    }  # fmt: skip
+
+
 ONE_PROCESSOR = """
 import os, random, time
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])

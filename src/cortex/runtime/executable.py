@@ -75,8 +75,9 @@ class Executable:
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;
     `compilations` counts how often that happened. Calls may run in several threads at once.
 
-    A call runs on `threads` threads of its own, by default as many as the model was compiled for, and on one if
-    another call is using the team of the process; results are the same to the bit. A model compiled for one thread is
+    A call runs on `threads` threads of its own, by default as many as the model was compiled for; on one if another
+    call is using the team of the process, or one has been faster for requests of this size; results are the same to the
+    bit. A model compiled for one thread is
     compiled once more when a call first asks for several.
     """
 
