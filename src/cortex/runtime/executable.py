@@ -108,6 +108,12 @@ class Executable:
         batch = _batch(structures)
         single = batch is not structures
         team = self._team(threads)
+        loaded = self._loaded
+        if out is None and loaded is not None and not self._trace.is_partial:  # the way of most calls, without detours
+            try:
+                return Output(loaded.names, loaded.program.run(batch, single, team if loaded.shared_out else 1))
+            except _native.UnknownKind:
+                pass
 
         def run(loaded: _Loaded) -> Output:
             return Output(
@@ -422,7 +428,7 @@ def _batch(structures: Any) -> Any:
     """Lists and tuples themselves are batches; subclasses of them (as some tree classes are) are structures."""
     if type(structures) in (list, tuple) or isinstance(structures, Forest):
         return structures
-    if isinstance(structures, Iterator):
+    if hasattr(type(structures), "__next__") and isinstance(structures, Iterator):
         raise StructureError(
             f"the model is called with a {type(structures).__name__}, which can be read only once; it takes a "
             "structure, a list of structures or a Forest"
