@@ -51,7 +51,7 @@ class Estimator:
     """Estimates requests for one lowered program on one machine."""
 
     def __init__(self, f: Func, machine: Machine) -> None:
-        self.machine = machine
+        self.func, self.machine = f, machine
         self.counter = Counter(f)
         self.parts = parts_of(self.counter.sites, Registers(machine.registers, machine.lanes))
 

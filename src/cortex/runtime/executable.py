@@ -31,7 +31,7 @@ from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
-from cortex.runtime.storage import Array, padded
+from cortex.runtime.storage import Array, padded, padded_zeros
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_THREADS = 64  # the size of a team
+TABLE_ROWS = 1024  # that are computed at a time
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -74,8 +75,9 @@ class Executable:
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;
     `compilations` counts how often that happened. Calls may run in several threads at once.
 
-    A call runs on `threads` threads of its own, by default as many as the model was compiled for, and on one if
-    another call is using the team of the process; results are the same to the bit. A model compiled for one thread is
+    A call runs on `threads` threads of its own, by default as many as the model was compiled for; on one if another
+    call is using the team of the process, or one has been faster for requests of this size; results are the same to the
+    bit. A model compiled for one thread is
     compiled once more when a call first asks for several.
     """
 
@@ -106,6 +108,12 @@ class Executable:
         batch = _batch(structures)
         single = batch is not structures
         team = self._team(threads)
+        loaded = self._loaded
+        if out is None and loaded is not None and not self._trace.is_partial:  # the way of most calls, without detours
+            try:
+                return Output(loaded.names, loaded.program.run(batch, single, team if loaded.shared_out else 1))
+            except _native.UnknownKind:
+                pass
 
         def run(loaded: _Loaded) -> Output:
             return Output(
@@ -326,15 +334,22 @@ class _Loaded:
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
+        padding = {b.name: b.align for b in f.buffers}
+        tables: dict[str, Array] = {}  # as the code takes them
         for table, program in zip(m.tables, compiled.tables, strict=True):
-            self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
+            filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
+            self.params |= {name: view for name, (view, _) in filled.items()}
+            tables |= {name: whole for name, (_, whole) in filled.items()}
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
         self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
         code = load(compiled.code)
         dtypes = {b.name: b.dtype for b in f.buffers}
         packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}
         arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
-        arrays += [_entry(m, b, self.params, packed, f.read) for b in f.buffers]
+        arrays += [
+            ("weight", tables[b.name]) if b.name in tables else _entry(m, b, self.params, packed, f.read)
+            for b in f.buffers
+        ]
         self.shared_out = f.shared_out
         self.program = _native.Program(
             self.linearizer,
@@ -357,13 +372,22 @@ class _Loaded:
         return LinearForm(**self.linearizer.linearize(batch, threads))
 
 
-def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
-    """The parameters of a table: the states of a node for every value of the field."""
-    limit = next(f.limit for f in loaded.compiled.model.fields if f.name == table.field)
+def _fill(table: ra.Table, loaded: _Loaded, padding: Mapping[str, int]) -> dict[str, tuple[Array, Array]]:
+    """The parameters of a table, the states of a node for every value of the field, without padding and with it.
+
+    Some rows at a time, so that what is computed is still in the cache when it is written to its place.
+    """
+    m = loaded.compiled.model
+    limit = next(f.limit for f in m.fields if f.name == table.field)
     assert limit is not None
-    values = Forest.from_children(np.zeros(limit + 1, np.int64), [], {table.field: np.arange(limit)})
-    run = loaded.program.run(values, False)
-    return {name: run.root(state) for state, name in enumerate(table.params)}
+    shapes = [(limit, *s.type.shape) for s in m.outputs]
+    whole = [padded_zeros(shape, padding.get(n, 1)) for n, shape in zip(table.params, shapes, strict=True)]
+    views = [w[tuple(map(slice, shape))] for w, shape in zip(whole, shapes, strict=True)]
+    for first in range(0, limit, TABLE_ROWS):
+        values = np.arange(first, min(first + TABLE_ROWS, limit))
+        leaves = Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {table.field: values})
+        loaded.program.run(leaves, False, 1, [v[first : first + TABLE_ROWS] for v in views])
+    return dict(zip(table.params, zip(views, whole, strict=True), strict=True))
 
 
 def _entry(
@@ -425,7 +449,7 @@ def _batch(structures: Any) -> Any:
     """Lists and tuples themselves are batches; subclasses of them (as some tree classes are) are structures."""
     if type(structures) in (list, tuple) or isinstance(structures, Forest):
         return structures
-    if isinstance(structures, Iterator):
+    if hasattr(type(structures), "__next__") and isinstance(structures, Iterator):
         raise StructureError(
             f"the model is called with a {type(structures).__name__}, which can be read only once; it takes a "
             "structure, a list of structures or a Forest"
