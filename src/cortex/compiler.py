@@ -12,14 +12,14 @@ from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
 from cortex.codegen.object_code import ObjectCode
-from cortex.codegen.target import Target
+from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
 from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
-from cortex.errors import ScheduleError, StructureError
+from cortex.errors import ModelError, ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -60,7 +60,8 @@ def compile(
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
     examples: Any = None,
-    target: Target | None = None,
+    target: Target | str | None = None,
+    cpu: str | None = None,
     recursion: tuple[Step[ra.Model], ...] | None = None,
     choices: Choices | None = None,
     schedule: Schedule | None = None,
@@ -86,6 +87,9 @@ def compile(
     applied. Tables computed at load time, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.
 
+    `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
+    them). What this machine cannot run is for `cortex.export`, which writes a C package.
+
     `weights_dtype` "bf16", "fp16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to read, and
     results that deviate, by as much as `fast.report(structures)` measures. Sums are in fp32 all the same, and so are
     biases, embeddings and tables. int8 has a scale per output channel. `schedule` may say the same by `Narrow`.
@@ -104,13 +108,23 @@ def compile(
         trace.see(structures)
     trace.check_fields()
     wishes = Wishes(trace, structures, table_bytes)
-    plan = Plan(target or Target.host(), recursion, choices, schedule, wishes, narrow=narrow)
+    plan = Plan(_target(target, cpu), recursion, choices, schedule, wishes, narrow=narrow)
     return Executable(
         trace,
         lambda m, threads: build(m, replace(plan, threads=threads)),
         threads,
         lambda m: build(m, plan.in_f32(m)),
     )
+
+
+def _target(target: Target | str | None, cpu: str | None) -> Target:
+    if isinstance(target, Target):
+        if cpu is not None:
+            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {target.cpu!r}; give one of the two.")
+        return target
+    if target is None and cpu not in (None, NATIVE):
+        raise ModelError(f"cpu={cpu!r}: give the target too: target={' or '.join(map(repr, CPUS))}.")
+    return Target.host() if target is None else Target.named(target, cpu)
 
 
 @dataclass(frozen=True)
@@ -240,7 +254,9 @@ def build(m: ra.Model, plan: Plan) -> Compiled:
             keep(folder, key, entry)
     again = replace(plan, schedule=entry.schedule)
     func = cache(lambda: made or final(m, again).func)
-    tables = tuple(build(table_model(entry.model, t), Plan(plan.target, ())) for t in entry.model.tables)
+    # Tables are filled here and now, by code that this machine can run.
+    here = plan.target if plan.target.runs_here() else Target.host()
+    tables = tuple(build(table_model(entry.model, t), Plan(here, ())) for t in entry.model.tables)
     code = ObjectCode(entry.code, entry.name, plan.target, lambda: _module(func(), plan.target))
     return Compiled(entry.model, entry.schedule, entry.considered, entry.signature, code, tables, func)
 

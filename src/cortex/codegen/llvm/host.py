@@ -19,10 +19,21 @@ def _start() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def start_llvm() -> None:
-    """Initialize LLVM's native back end; any thread may call this any number of times."""
+@cache
+def _start_all() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def start_llvm(target: Target | None = None) -> None:
+    """Initialize LLVM's native back end, and all others where `target` needs another one.
+
+    Any thread may call this any number of times.
+    """
     with _starting:
         _start()
+        if target is not None and not llvm.get_process_triple().startswith(target.architecture):
+            _start_all()
 
 
 def llvm_version() -> str:
