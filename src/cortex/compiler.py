@@ -207,7 +207,8 @@ class Plan:
         """The machine to be fast on: this one, with the registers of the target."""
         from cortex.runtime.measure_machine import here
 
-        return replace(here(), lanes=self.target.lanes, registers=self.target.registers)
+        t = self.target
+        return replace(here(), lanes=t.lanes, registers=t.registers, broadcasts=t.broadcasts)
 
     def on_recursion(self, m: ra.Model) -> tuple[tuple[Step[ra.Model], ...], tuple[Considered, ...]]:
         """The steps to apply to the simplified model, and what else was considered."""
@@ -225,7 +226,7 @@ class Plan:
 
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The steps to apply to the function `f` that `m` was lowered to."""
-        registers = Registers(self.target.registers, self.target.lanes)
+        registers = Registers(self.target.registers, self.target.lanes, self.target.broadcasts)
         narrow = self.narrow is not None
         if self.choices is not None:
             return default_schedule(f, registers, self.choices, narrow=narrow)

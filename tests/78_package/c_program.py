@@ -125,7 +125,7 @@ def request_bytes(m: Model, forest: Any, prefix: str = "m") -> bytes:
         out += [_array(pointer, np.int32), _array(index, np.int32), struct.pack("<q", len(index))]
     for c in face.columns:
         given = forest.fields.get(c.column.name)
-        values = None if given is None else [x for x in given]
+        values = None if given is None else list(given)
         if c.values:
             kind = np.float32 if c.column.is_float else np.int64
             out.append(_array(None if values is None else _numbers(values, c.column), kind))

@@ -12,8 +12,9 @@ from cortex.errors import ModelError
 class Target:
     """An instruction set: what LLVM is told (`triple`, `cpu`, `features`) and what schedules depend on.
 
-    `lanes` is the number of f32 in a vector register, `registers` the number of vector registers. `features` is
-    LLVM's comma-separated list of `+name` and `-name`.
+    `lanes` is the number of f32 in a vector register, `registers` the number of vector registers, `broadcasts` how many
+    of them a register tile needs for elements that all lanes are multiplied by. `features` is LLVM's comma-separated
+    list of `+name` and `-name`.
     """
 
     triple: str
@@ -22,6 +23,7 @@ class Target:
     lanes: int
     registers: int
     has_fma: bool
+    broadcasts: int = 1
 
     def __str__(self) -> str:
         return f"{self.triple} ({self.cpu})"
@@ -84,6 +86,9 @@ class Target:
 
 NATIVE = "native"
 
+NEON_BROADCASTS = 3
+"""Multiply-adds by element take the element from a register, where x86 takes it from memory; LLVM loads a few ahead."""
+
 _AVX2 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+f16c"
 _AVX512 = _AVX2 + ",+avx512f,+avx512dq,+avx512bw,+avx512vl,+avx512cd"
 _X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
@@ -97,7 +102,8 @@ CPUS: dict[str, dict[str, Target]] = {
     },
     # NEON has 32 registers of 128 bits on all of them; the names tell LLVM what to expect of latencies.
     "aarch64-linux-gnu": {
-        cpu: Target(_ARM, cpu, "+neon", 4, 32, True) for cpu in ("neoverse-n1", "neoverse-v2", "apple-m1")
+        cpu: Target(_ARM, cpu, "+neon", 4, 32, True, NEON_BROADCASTS)
+        for cpu in ("neoverse-n1", "neoverse-v2", "apple-m1")
     },
 }
 """The processors that a target may be asked for with, by name."""

@@ -137,7 +137,9 @@ def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileF
     choice, sums = tile_for(nest), nest.sums
     height, vectors = registers.tile(sums, nest.weights, nest.columns, choice)
     if narrow:
-        height = max(1, min(height, (registers.count - 1 - 2 * nest.weights * vectors) // (sums * vectors)))
+        height = max(
+            1, min(height, (registers.count - registers.broadcasts - 2 * nest.weights * vectors) // (sums * vectors))
+        )
     if rows is None or height == 1:
         rows, height = None, 1
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
