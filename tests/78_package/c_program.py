@@ -42,12 +42,12 @@ static void *read_array(FILE *from, size_t each) {
   const int64_t count = read_integer(from);
   if (count < 0) return NULL;
   void *array = malloc((size_t)count * each + (count == 0));
-  must(array && fread(array, each, (size_t)count, from) == (size_t)count, "the requests end too soon");
+  must(array && (count == 0 || fread(array, each, (size_t)count, from) == (size_t)count), "the requests end too soon");
   return array;
 }
 
 static void write_array(FILE *to, float *array, int64_t count) {
-  must(fwrite(array, sizeof(float), (size_t)count, to) == (size_t)count, "cannot write");
+  must(count == 0 || fwrite(array, sizeof(float), (size_t)count, to) == (size_t)count, "cannot write");
   free(array);
 }
 
@@ -143,7 +143,8 @@ def _numbers(values: list[Any], column: Any) -> list[Any]:
         case "lengths":
             return [0 if x is None else len(x) for x in values]
         case _:
-            return [0 if x is None else x for x in values]
+            some = next((np.shape(x) for x in values if x is not None), ())
+            return [np.zeros(some) if x is None else x for x in values]
 
 
 def _array(values: Any, dtype: Any) -> bytes:

@@ -43,6 +43,7 @@ static int32_t answer(const cortex_linear *l, const cortex_test *test, int32_t n
     default:
       column = &l->in->columns[test->number];
       if (!is_present(column, node)) return test->none;
+      if (test->num_answers == 0) return test->otherwise; /* a column of which only this is asked has no values */
       if (test->subject == CORTEX_OF_INTEGERS) integer = ((const int64_t *)column->values)[node];
       else number = ((const float *)column->values)[node];
   }

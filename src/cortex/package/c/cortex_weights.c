@@ -26,7 +26,7 @@ static int take(cursor *c, char wanted) {
   return 1;
 }
 
-/* A string; one that is too long or has escapes, which ours have not, is read as the empty one. */
+/* A string; one that is too long, or has anything but plain ASCII, which ours have not, is read as the empty one. */
 static int take_string(cursor *c, char *text) {
   size_t length = 0;
   int ours = 1;
@@ -36,6 +36,7 @@ static int take_string(cursor *c, char *text) {
       ours = 0;
       if (++c->at >= c->end) return 0;
     }
+    if (*c->at < ' ' || *c->at > '~') ours = 0;
     if (length + 1 < NAME_ROOM) text[length++] = *c->at;
     else ours = 0;
   }

@@ -1,0 +1,60 @@
+"""Compilers, and the C runtime compiled once by each of them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from c_program import SANITIZERS, WARNINGS, Package, checked
+
+import cortex
+from cortex.package import export as package
+
+RUNTIME = Path(package.__file__).parent / "c"
+CROSS = "aarch64-linux-gnu-gcc"
+EMULATOR = "qemu-aarch64"
+
+
+def found(program: str) -> str:
+    """The program, or a skipped test that says what is missing."""
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed; `make test-aarch64` installs what AArch64 needs, apt-get the rest")
+    return program
+
+
+@pytest.fixture(scope="session")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, ...]]:
+    """`runtime(compiler, *flags)`: the objects of the runtime."""
+    known: dict[tuple[str, ...], tuple[Path, ...]] = {}
+
+    def build(compiler: str, *flags: str) -> tuple[Path, ...]:
+        key = (compiler, *flags)
+        if key not in known:
+            to = tmp_path_factory.mktemp("runtime")
+            sources = sorted(RUNTIME.glob("*.c"))
+            for source in sources:
+                checked([found(compiler), *WARNINGS, *flags, "-O1", "-c", source, "-o", to / f"{source.stem}.o"])
+            known[key] = tuple(to / f"{source.stem}.o" for source in sources)
+        return known[key]
+
+    return build
+
+
+@pytest.fixture
+def exported(tmp_path: Path, runtime: Callable[..., tuple[Path, ...]]) -> Callable[..., tuple[Package, Path]]:
+    """`exported(fast, name, compiler=, sanitize=)`: a package of `fast`, and its program."""
+
+    def make(fast: Any, name: str, compiler: str = "gcc", sanitize: bool = False) -> tuple[Package, Path]:
+        flags = SANITIZERS if sanitize else ("-static",) if compiler == CROSS else ()
+        directory = tmp_path / name
+        cortex.export(fast, directory, name)
+        made = Package(fast.compiled.model, name, directory)
+        return made, made.build((compiler,), (*WARNINGS, *flags), runtime(compiler, *flags))
+
+    return make
