@@ -6,7 +6,7 @@
     lengths    an attribute whose length is asked for: the length
     presence   an attribute of which only matters whether there is one
 
-Where None is an answer that a guard can tell, a column has an array of bytes that says which nodes have a value.
+Where some kind of node has None there, a column has an array of bytes that says which nodes have a value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def columns(m: Model) -> tuple[Column, ...]:
 def _column(name: str, dtype: str | None, tests: list[tuple[str, Any]]) -> Column:
     asked = [fact for n, fact in tests if n == name]
     constants = list(dict.fromkeys((type(c), c) for fact in asked for c in _constants(fact.test, fact.answer)))
-    nullable = any(isinstance(f.test, IsNone) for f in asked) or (type(None), None) in constants
+    nullable = any(isinstance(f.test, IsNone) and f.answer is True for f in asked) or (type(None), None) in constants
     values = tuple(c for _, c in constants if c is not None)
     has_length = any(isinstance(f.test, Length | HasLength) for f in asked)
     if has_length and (dtype is not None or values):
