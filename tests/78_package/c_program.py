@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cortex.package.columns import columns
 from cortex.package.interface import Interface
 from cortex.ra.ir import Model
 from cortex.runtime.forest import Forest
@@ -231,6 +232,26 @@ def forest_of(fast: Any, structures: list[Any]) -> Forest:
         below = [user[child[ptr[i] : ptr[i + 1]]] for i in order]
         lists[r] = (np.cumsum([0, *map(len, below)]), np.concatenate([np.empty(0, np.int32), *below]))
     fields = {
-        f.name: (form.arrays if f.type.dtype == "i64" else form.fields)[f"field_{f.name}"][order] for f in m.fields
+        f.name: (form.arrays[f"field_{f.name}"] if f.type.dtype == "i64" else form.fields[f.name])[order]
+        for f in m.fields
     }
+    asked = [c.name for c in columns(m) if c.name not in fields or c.nullable]
+    if asked:
+        nodes = in_preorder(m, structures)
+        assert len(nodes) == len(order)
+        fields |= {name: [getattr(node, name, None) for node in nodes] for name in asked}
     return Forest(len(order), slots, lists, fields, user[form.arrays["root"]])
+
+
+def in_preorder(m: Model, roots: list[Any]) -> list[Any]:
+    """The nodes below `roots` in the order of their first visit."""
+    seen: dict[int, Any] = {}
+    stack = list(reversed(roots))
+    while stack:
+        node = stack.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen[id(node)] = node
+        below = [getattr(node, s, None) for s in m.slots] + [c for r in m.lists for c in getattr(node, r, None) or ()]
+        stack += reversed(below)
+    return list(seen.values())

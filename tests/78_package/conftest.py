@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,20 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from c_program import SANITIZERS, WARNINGS, Package, checked
+from c_tools import CROSS, RUNTIME, found
 
 import cortex
-from cortex.package import export as package
-
-RUNTIME = Path(package.__file__).parent / "c"
-CROSS = "aarch64-linux-gnu-gcc"
-EMULATOR = "qemu-aarch64"
-
-
-def found(program: str) -> str:
-    """The program, or a skipped test that says what is missing."""
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed; `make test-aarch64` installs what AArch64 needs, apt-get the rest")
-    return program
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from c_program import Package, forest_of
-from conftest import CROSS, EMULATOR, found
-from small_models import cell, cell_forest, weights
+from c_tools import CROSS, EMULATOR, found
+from package_models import cell, cell_forest, weights
 
 import cortex
 from cortex import zoo

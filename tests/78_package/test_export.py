@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_program import Answer, Package, forest_of
-from small_models import cell, cell_forest, curious, curious_forest, weights
+from package_models import cell, cell_forest, curious, curious_forest, weights
 
 import cortex
 from cortex import zoo

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from c_program import SANITIZERS, WARNINGS, checked
-from conftest import RUNTIME, found
-from small_models import cell, cell_forest, curious, curious_forest, weights
+from c_tools import RUNTIME, found
+from package_models import cell, cell_forest, curious, curious_forest, weights
 
 import cortex
 from cortex.codegen.target import CPUS, Target
@@ -162,3 +162,12 @@ def test_columns() -> None:
 def test_only_compiled_models_are_exported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="give a compiled model"):
         cortex.export(cell, tmp_path)  # type: ignore[arg-type]
+
+
+def test_names_of_the_runtime_and_files_are_refused(tmp_path: Path) -> None:
+    fast = compiled(cell, cell_forest(1, 12, False).root_nodes())
+    with pytest.raises(ModelError, match=r"export\(name='cortex_run'\): names that begin with 'cortex'"):
+        cortex.export(fast, tmp_path, "cortex_run")
+    (tmp_path / "file").touch()
+    with pytest.raises(ModelError, match="File exists; give a directory that can be written to"):
+        cortex.export(fast, tmp_path / "file")

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from c_program import WARNINGS, checked
-from conftest import found
+from c_tools import found
 
 import cortex
 from cortex import zoo

@@ -40,10 +40,8 @@ class Target:
     def runs_here(self) -> bool:
         """Can this process run such code? It can if its machine has all features that are switched on."""
         host = Target.host()
-        return self.architecture == host.architecture and all(map(host.has, self._switched_on()))
-
-    def _switched_on(self) -> list[str]:
-        return [f.removeprefix("+") for f in self.features.split(",") if f.startswith("+")]
+        wanted = {feature for feature in self.features.split(",") if feature.startswith("+")}
+        return self.architecture == host.architecture and wanted <= set(host.features.split(","))
 
     @staticmethod
     def host() -> Target:

@@ -36,6 +36,10 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
     compiled = fast.compiled
     m, f = compiled.model, compiled.signature
     prefix = identifier(m.name if name is None else name)
+    if prefix.startswith("cortex"):
+        raise ModelError(
+            f"export(name={prefix!r}): names that begin with 'cortex' are the runtime's; give another one."
+        )
     spec = linearizer_spec(m, align=field_align(f), parts=NUM_PARTS.name in f.sizes)
     taken = arguments(m, f, fast.weights)
     weights = weights_of(f, taken)
@@ -44,14 +48,17 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
     mark = fingerprint(code, weights)
 
     to = Path(directory)
-    to.mkdir(parents=True, exist_ok=True)
     runtime = sorted((x for x in files(__package__).joinpath("c").iterdir()), key=lambda x: x.name)
     written = {
         f"{prefix}.h": header_text(m, face, str(compiled.code.target), f"{prefix}.safetensors").encode(),
         f"{prefix}.c": source_text(m, face, f, spec, taken, weights, mark).encode(),
         f"{prefix}.o": code,
     } | {x.name: x.read_bytes() for x in runtime}
-    for file, content in written.items():
-        (to / file).write_bytes(content)
-    save(weights, mark, to / f"{prefix}.safetensors")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        for file, content in written.items():
+            (to / file).write_bytes(content)
+        save(weights, mark, to / f"{prefix}.safetensors")
+    except OSError as error:
+        raise ModelError(f"export to {str(to)!r}: {error.strerror}; give a directory that can be written to.") from None
     return [to / file for file in (*written, f"{prefix}.safetensors")]

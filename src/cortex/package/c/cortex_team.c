@@ -4,6 +4,7 @@
 #include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -95,6 +96,10 @@ int cortex_new_team(int threads, cortex_team **made) {
   atomic_init(&team->done, 0);
   pthread_mutex_init(&team->lock, NULL);
   pthread_cond_init(&team->wake, NULL);
+  /* Signals are left to the threads of the program. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   /* Where the system gives no more threads, the team has those there are: results do not depend on it. */
   for (; team->size < threads; ++team->size) {
     member *me = &team->members[team->size];
@@ -102,6 +107,7 @@ int cortex_new_team(int threads, cortex_team **made) {
     me->thread = team->size;
     if (pthread_create(&team->workers[team->size], NULL, work, me) != 0) break;
   }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   return CORTEX_OK;
 }
 
