@@ -170,20 +170,22 @@ void find_height(Graph& graph, std::size_t v) {
   graph.height[v] = height + 1;
 }
 
-[[noreturn]] void cycle_error(const std::vector<std::pair<std::int32_t, std::int64_t>>& stack, std::int32_t node) {
+[[noreturn]] void cycle_error(const std::vector<std::pair<std::int32_t, std::int64_t>>& stack, std::int32_t node,
+                              nb::handle names) {
   std::size_t i = stack.size();
   while (stack[--i].first != node) {
   }
-  std::string text = std::to_string(node);
+  const std::string called = name_of_node(names, node);
+  std::string text = called;
   const std::size_t end = std::min(stack.size(), i + 1 + kShownCycle);
-  for (++i; i < end; ++i) text += " -> " + std::to_string(stack[i].first);
-  structure_error("a forest must not contain a cycle, but node " + std::to_string(node) + " is below itself: " + text +
-                  (end < stack.size() ? " -> ..." : "") + " -> " + std::to_string(node));
+  for (++i; i < end; ++i) text += " -> " + name_of_node(names, stack[i].first);
+  structure_error("a forest must not contain a cycle, but node " + called + " is below itself: " + text +
+                  (end < stack.size() ? " -> ..." : "") + " -> " + called);
 }
 
 // Compute the heights of a graph whose edges are complete and in range; refuse cycles. Where children stand on one
 // side of their parents there is none, and one pass from that side finds every child's height before its parents'.
-void find_heights(Graph& graph, Order order) {
+void find_heights(Graph& graph, Order order, nb::handle names) {
   constexpr std::int32_t kNew = -1, kOpen = -2;
   const std::size_t n = graph.edge_start.size() - 1;
   graph.height.assign(n, kNew);
@@ -214,7 +216,7 @@ void find_heights(Graph& graph, Order order) {
         find_height(graph, v);
         stack.pop_back();
       } else if (graph.height[static_cast<std::size_t>(child)] == kOpen) {
-        cycle_error(stack, child);
+        cycle_error(stack, child, names);
       } else {
         graph.height[static_cast<std::size_t>(child)] = kOpen;
         stack.emplace_back(child, graph.edge_start[static_cast<std::size_t>(child)]);
@@ -267,7 +269,7 @@ void Request::copy_relations() {
     relations.slots.push_back(read_slot(forest_, slot.attribute().text(), n));
   for (const Accessor& list : spec_.lists) relations.lists.push_back(read_list(forest_, list, n));
   lay_out(relations, n, graph_);
-  find_heights(graph_, check_range(graph_, n));
+  find_heights(graph_, check_range(graph_, n), nb::none());
 }
 
 // The value of an attribute: of the node object, or of the forest's column.
@@ -294,7 +296,12 @@ PyObject* Request::value(std::int32_t node, int attribute) {
   return own(PySequence_GetItem(column.ptr(), node)).release().ptr();
 }
 
-void check_forest(nb::list slots, nb::list lists, std::int64_t num_nodes) {
+std::string name_of_node(nb::handle names, std::int32_t node) {
+  if (names.is_none()) return std::to_string(node);
+  return brief_repr(own(PySequence_GetItem(names.ptr(), node)).ptr());
+}
+
+void check_forest(nb::list slots, nb::list lists, std::int64_t num_nodes, nb::handle names) {
   const auto n = static_cast<std::size_t>(num_nodes);
   Relations relations;
   for (nb::handle slot : slots) relations.slots.push_back(view_ints(nb::borrow(slot), "slots", n));
@@ -302,7 +309,7 @@ void check_forest(nb::list slots, nb::list lists, std::int64_t num_nodes) {
     relations.lists.push_back(copy_list(list, nb::cast<std::string>(nb::object(list[2])), n));
   Graph graph;
   lay_out(relations, n, graph);
-  find_heights(graph, check_range(graph, n));
+  find_heights(graph, check_range(graph, n), names);
 }
 
 }  // namespace cortex

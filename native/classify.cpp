@@ -75,6 +75,15 @@ Branch Request::answer(const Test& test, std::int32_t node) {
       for (const auto& [answer, branch] : test.lengths)
         if (answer == std::max<std::int64_t>(length, 0)) return branch;
       return kUnknown;
+    case Test::Op::kCounts: {
+      if (!is_attribute) return choose(false);
+      const nb::object found = plain(kept(node, test.number));
+      if (!found.is_valid() || !PyLong_CheckExact(found.ptr())) return choose(false);
+      length = graph_.list_len[v * spec_.lists.size() + static_cast<std::size_t>(test.list)];
+      int overflow = 0;
+      const long long count = PyLong_AsLongLongAndOverflow(found.ptr(), &overflow);
+      return choose(!overflow && count == std::max<std::int64_t>(length, 0));
+    }
     case Test::Op::kEquals: {
       // A child equals None or nothing that a guard can hold.
       if (!is_attribute) return choose(none && test.value.is_none());

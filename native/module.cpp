@@ -122,7 +122,7 @@ NB_MODULE(_native, m) {
         "Run a compiled function on as many threads as there are tables of array addresses, each with its own.");
   m.def("set_team_spin", &cortex::set_team_spin, "microseconds"_a,
         "How long worker threads look for the next call before they park.");
-  m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a,
+  m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a, "names"_a.none(),
         "Raise StructureError unless the relations are those of a forest.");
   m.def("flatten_nested", &cortex::flatten_nested, "data"_a, "max_nodes"_a,
         "Nested tuples and lists as (pointers, indices, items).");

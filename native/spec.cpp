@@ -137,6 +137,11 @@ class Reader {
         test.op = Test::Op::kHasLength;
         test.count = int_of(source[2]);
         path_at = 3;
+      } else if (op == "counts") {
+        test.op = Test::Op::kCounts;
+        test.list = find(spec_.lists, text_of(source[2]));
+        if (test.list < 0) python_error(PyExc_ValueError, "a linearizer's spec counts an unknown list");
+        path_at = 3;
       } else if (op == "value") {
         test.op = Test::Op::kValue;
       } else if (op == "equals") {

@@ -26,13 +26,14 @@ constexpr std::int32_t kind_of_branch(Branch branch) { return -2 - branch; }
 
 // A question about the node at `path`, and where each answer leads.
 struct Test {
-  enum class Op { kIsLeaf, kIsNone, kLength, kHasLength, kEquals, kValue } op;
+  enum class Op { kIsLeaf, kIsNone, kLength, kHasLength, kCounts, kEquals, kValue } op;
   enum class Subject { kNode, kSlot, kList, kAttribute } subject;
   int number = 0;  // of the slot, list or attribute asked about
   Path path;
   nb::object value;                                     // kEquals
   std::int64_t count = 0;                               // kHasLength
-  Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kHasLength, kEquals
+  int list = 0;                                         // kCounts: whose length
+  Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kHasLength, kCounts, kEquals
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
   nb::object branches;                                  // kValue: dict from (type, answer) to Branch
 };

@@ -1,6 +1,7 @@
 // Saying where in the user's structures a node is. Only errors come here, so nothing is kept for it beforehand.
 #include <algorithm>
 
+#include "arrays.hpp"
 #include "errors.hpp"
 #include "request.hpp"
 
@@ -28,7 +29,7 @@ std::string Request::step(std::int32_t node, std::int64_t edge) const {
 
 // The path from a root ("root.children[1].left"), or the index in a forest ("node 17").
 std::string Request::where(std::int32_t node) const {
-  if (forest_.is_valid()) return "node " + std::to_string(node);
+  if (forest_.is_valid()) return "node " + name_of_node(forest_.attr("names"), node);
 
   // In preorder a node comes after the one it was first reached from, so one pass finds every node's way up.
   const std::size_t n = graph_.height.size();
@@ -80,9 +81,13 @@ void Request::absent(const Accessor& read, const Attribute& named, std::int32_t 
   structure_error("at " + where(node) + ", " + nb::cast<std::string>(text));
 }
 
-// Say where with what the user's own code raised; our own errors do so already.
+// Say where with what Python code raised: in front of what an adapter says, and in a note to the user's own errors.
+// Errors raised here, which have no traceback, say where already.
 void Request::note_place(nb::python_error& error, const std::string& name, std::int32_t node) const {
-  if (is_own_error(error)) return;
+  if (is_own_error(error)) {
+    if (!error.traceback().is_valid()) return;
+    structure_error("at " + where(node) + ", " + nb::cast<std::string>(nb::str(error.value())));
+  }
   const std::string note = "while reading `" + name + "` of " + where(node) +
                            (forest_.is_valid() ? "" : " (a " + type_name(objects_[static_cast<std::size_t>(node)]) + ")");
   error.value().attr("add_note")(note);

@@ -19,8 +19,8 @@ MAX_LINES = 500
 # A folder imports from folders before it; everyone may import the grammars of the two IRs.
 LAYERS = (
     ("errors", "options", "ir"),
-    ("frontend",),
     ("ra",),
+    ("frontend",),
     ("recursion",),
     ("lower",),
     ("ilir",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -20,7 +21,7 @@ from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, ScheduleError, StructureError
-from cortex.frontend.model import RecursiveModel
+from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ilir import verify as ilir_verify
@@ -54,7 +55,7 @@ MOST_EXAMPLES, MOST_GROUPS = 32, 5000
 
 
 def compile(
-    model: RecursiveModel,
+    model: Any,
     weights: Any = None,
     *,
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
@@ -68,8 +69,12 @@ def compile(
     threads: int = 1,
     table_bytes: int = TABLE_BYTES,
     weights_dtype: str | None = None,
-) -> Executable:
+) -> Any:
     """Compile a recursive model to native code.
+
+    A model is a function decorated with `@cortex.model`, which becomes an `Executable`; or a PyTorch module (or a
+    function that uses torch) whose code recurses over its argument, which becomes a `CompiledModule` that is called as
+    the module is. Of a module, an example is a structure, or a tuple of arguments; its weights are its own.
 
     `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
@@ -101,20 +106,29 @@ def compile(
             f"schedule={schedule!r}: give a Schedule, as Schedule((Fuse(...), ...)) or Schedule.load(file)."
         )
     narrow = narrow_type(weights_dtype)
-    trace = Trace(model, Weights(weights), fields=fields, children=children)
-    trace.explore()
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
-    if structures:
-        trace.see(structures)
-    trace.check_fields()
-    wishes = Wishes(trace, structures, table_bytes)
-    plan = Plan(_target(target, cpu), recursion, choices, schedule, wishes, narrow=narrow)
-    return Executable(
-        trace,
-        lambda m, threads: build(m, replace(plan, threads=threads)),
-        threads,
-        lambda m: build(m, plan.in_f32(m)),
-    )
+    machine = _target(target, cpu)
+
+    def executable(model: TracedModel, weights: Any, structures: list[Any] | None) -> Executable:
+        trace = Trace(model, Weights(weights), fields=fields, children=children)
+        trace.explore()
+        if structures:
+            trace.see(structures)
+        trace.check_fields()
+        wishes = Wishes(trace, structures, table_bytes)
+        plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
+        return Executable(
+            trace,
+            lambda m, threads: build(m, replace(plan, threads=threads)),
+            threads,
+            lambda m: build(m, plan.in_f32(m)),
+        )
+
+    if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
+        return executable(model, weights, structures)
+    from cortex.compile_module import compile_module
+
+    return compile_module(model, weights, structures, executable)
 
 
 def _target(target: Target | str | None, cpu: str | None) -> Target:
@@ -143,14 +157,14 @@ class Wishes:
         some = self.examples[:MOST_EXAMPLES]
         forms = linearizer(self.trace.model(), self.trace.accessors)
         batches = [some[:1], some] if len(some) > 1 else [some]
-        return [b for b in batches if forms.linearize(b)["sizes"]["num_groups"] <= MOST_GROUPS]
+        return [b for b in batches if forms.linearize(self.trace.roots(b))["sizes"]["num_groups"] <= MOST_GROUPS]
 
     def requests(self, m: ra.Model) -> list[LinearForm]:
         """The batches in the linear form of a model; without any, typical requests."""
         if not self.batches or self.trace is None:
             return typical(m)
         forms = linearizer(m, self.trace.accessors)
-        return [LinearForm(**forms.linearize(batch)) for batch in self.batches]
+        return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
 
     def fingerprint(self, m: ra.Model) -> str:
         """Equal for equal wishes: of examples, all that linearizing them tells."""

@@ -80,7 +80,7 @@ def linearize(trace: Trace, m: Model, root: Any) -> LinearForm:
         present = [read(node, f.name, None) for node in order]
         values = np.array([np.zeros(f.type.shape) if value is None else value for value in present])
         if f.type.dtype == "i64":
-            arrays[f"field_{f.name}"] = values.astype(int)
+            arrays[f"field_{f.name}"] = values.astype(int).reshape(len(order))
         else:
             fields[f.name] = values
     return LinearForm({"num_nodes": len(order), "num_groups": len(groups)}, arrays, fields)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extreme_structures import star, with_list_of_children
 from zoo_structures import DATA
 
 import cortex
 from cortex import Forest, zoo
 from cortex.structures.aiger import NUM_WORDS, read_aiger
-from cortex.structures.generators import star
 from cortex.structures.tree import Node
 
 Array = Any
@@ -90,7 +90,7 @@ def _deep_graph() -> Forest:
     """hyp.aig (214,335 nodes, depth 24,801) where the data is there; else as deep a graph of random operands."""
     path = DATA / "aig" / "hyp.aig"
     if path.exists():
-        return read_aiger(path).forest_of_children()
+        return with_list_of_children(read_aiger(path))
     rng = np.random.default_rng(3)
     n = 214_335
     first = np.arange(n) - 1 - rng.integers(0, 8, n)

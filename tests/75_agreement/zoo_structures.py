@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+import extreme_structures
+
 from cortex.structures import generators
 from cortex.structures.conllu import read_conllu
 from cortex.structures.grid import grid
@@ -46,7 +48,7 @@ def dependency_trees(graph: Literal["basic", "enhanced"] = "basic") -> list[Any]
         return read_conllu(path, words=hashed(VOCAB), graph=graph, cycles="skip")
     rng = Random(graph)
     reuse = 0.0 if graph == "basic" else 0.2
-    return [generators.random_dag(rng, rng.randint(1, 40), reuse, VOCAB) for _ in range(200)]
+    return [extreme_structures.random_dag(rng, rng.randint(1, 40), reuse, VOCAB) for _ in range(200)]
 
 
 def batch(name: str, shape: str, count: int = 3) -> list[Any]:
@@ -61,9 +63,9 @@ def batch(name: str, shape: str, count: int = 3) -> list[Any]:
         case "grids":
             found = [_fitted(name, _grid(rng, 3 + i, 4), rng) for i in range(count)]
         case "chains":
-            found = [_fitted(name, generators.chain(rng, 5 * i + 2, VOCAB), rng) for i in range(count)]
+            found = [_fitted(name, extreme_structures.chain(rng, 5 * i + 2, VOCAB), rng) for i in range(count)]
         case "stars":
-            found = [_fitted(name, generators.star(rng, 9 * i + 2, VOCAB), rng) for i in range(count)]
+            found = [_fitted(name, extreme_structures.star(rng, 9 * i + 2, VOCAB), rng) for i in range(count)]
         case "single":
             found = [_fitted(name, Node((), rng.randrange(VOCAB)), rng) for _ in range(count)]
         case _:

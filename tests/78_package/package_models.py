@@ -48,6 +48,17 @@ def curious(node: Any, w: Any) -> Any:
     return cortex.tanh(h + x)
 
 
+@cortex.model
+def counting(node: Any, w: Any) -> Any:
+    """An attribute that says how many children there are; where it lies, that is another kind."""
+    if node.arity == 0:
+        return w.emb[node.word]
+    s = cortex.zeros(SIZE)
+    for i in range(node.arity):
+        s = s + counting(node.children[i], w)
+    return cortex.tanh(s)
+
+
 def weights() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     shapes = {"W": (SIZE, SIZE), "U": (SIZE, SIZE), "V": (SIZE, SIZE), "b": (SIZE,), "emb": (WORDS, SIZE)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_program import Answer, Package, forest_of
-from package_models import cell, cell_forest, curious, curious_forest, weights
+from package_models import cell, cell_forest, counting, curious, curious_forest, weights
 
 import cortex
 from cortex import zoo
@@ -91,6 +91,18 @@ def test_everything_a_guard_can_ask(dedup: bool, exported: Exported) -> None:
     package, program = exported(fast, "curious")
     for answer, expected in zip(package.run(program, forests)[0], want, strict=True):
         same_bits(answer, expected)
+
+
+def test_attributes_that_count_children(exported: Exported) -> None:
+    forest = cell_forest(1, 40, False)
+    arity = np.diff(forest.lists["children"][0])
+    honest = replace(forest, fields={"word": forest.fields["word"], "arity": arity.astype(np.int64)})
+    lying = replace(honest, fields={**honest.fields, "arity": np.where(arity == 2, 1, arity)})
+    fast = cortex.compile(counting, weights(), examples=honest.root_nodes())
+    fast(lying)
+    package, program = exported(fast, "counting")
+    for request, answer in zip([honest, lying], package.run(program, [honest, lying])[0], strict=True):
+        same_bits(answer, fast(request))
 
 
 @pytest.mark.parametrize("mapping", ["columns", "nodes", "trees"])

@@ -1,8 +1,12 @@
-"""Where the public treebanks and circuits are, if this machine has them."""
+"""Where the public treebanks and circuits are, if this machine has them; `tests/extreme_structures.py` is shared."""
 
+import sys
 from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extreme_structures import with_list_of_children
 
 from cortex.errors import StructureError
 from cortex.structures.aiger import GATE, Circuit, read_aiger
@@ -109,6 +110,6 @@ def test_as_a_forest_with_slots_or_with_a_list() -> None:
     slots = read_aiger(SMALL).forest()
     top = slots.node(int(slots.roots[0]))
     assert (top.word, top.left.word, top.left.left.word, top.left.left.left) == (GATE + 2, GATE + 1, 1, None)
-    lists = read_aiger(SMALL).forest_of_children()
+    lists = with_list_of_children(read_aiger(SMALL))
     assert [child.word for child in lists.node(4).children] == [GATE + 1, 1]
     assert lists.node(1).children == ()

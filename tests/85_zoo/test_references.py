@@ -4,11 +4,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import extreme_structures
 import numpy as np
 import pytest
 
 from cortex import zoo
-from cortex.structures import generators
 from cortex.structures.sequences import sequence
 from cortex.structures.tree import Link, Node
 
@@ -177,9 +177,9 @@ def test_reference_on_shared_nodes_and_leaves(name: str) -> None:
     entry = zoo.load(name)
     w = double(entry.weights(H, V))
     for root in (
-        generators.random_dag(random.Random(2), 30, vocab=V),
+        extreme_structures.random_dag(random.Random(2), 30, vocab=V),
         Node((), 3),
-        generators.star(random.Random(3), 7, V),
+        extreme_structures.star(random.Random(3), 7, V),
     ):
         expected = EQUATIONS[name](root, w)[0]
         np.testing.assert_allclose(entry.reference(w)(root).h.numpy(), expected, rtol=0, atol=1e-12)

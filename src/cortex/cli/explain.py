@@ -67,6 +67,7 @@ def _texts(
     *earlier, last = stages(trace.model(), Plan(target, schedule=schedule))
     texts = {stage.name: stage.text() for stage in (*earlier, last)}
     texts["schedule"] = repr(last.schedule)
+    texts["traced"] += "".join(f"\n{line}" for line in trace.per_arity())
     if set(ON_REQUEST) & set(wanted):
         code = build(last.func, target)
         texts |= {"llvm": code.text, "assembly": code.assembly()}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from cortex.frontend.decision import DecisionTree
+from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.kind_names import kind_names
 from cortex.frontend.knowledge import Knowledge
-from cortex.ra.ir import Fact, Field, FieldDecl, Kind, Let, Lookup, Model, Param, ParamDecl, StateDecl, TensorType
+from cortex.ra.ir import Fact, Field, FieldDecl, Fill, Kind, Let, Lookup, Model, Param, ParamDecl, StateDecl, TensorType
 
 
 def assemble(k: Knowledge, tree: DecisionTree, is_refuted: Callable[[tuple[Fact, ...]], bool]) -> Model:
@@ -15,8 +15,9 @@ def assemble(k: Knowledge, tree: DecisionTree, is_refuted: Callable[[tuple[Fact,
     assert k.states is not None
     guarded = tree.guards(k, is_refuted)
     names = kind_names([guard for _, guard in guarded])
+    states = tuple(StateDecl(name, kind) for name, kind in zip(k.states.names, k.states.types, strict=True))
     kinds = tuple(
-        Kind(name, guard, kind.lets, kind.results) for name, (kind, guard) in zip(names, guarded, strict=True)
+        Kind(name, guard, *_complete(kind, states)) for name, (kind, guard) in zip(names, guarded, strict=True)
     )
     lets = [let for kind in kinds for let in kind.lets]
     params = dict.fromkeys(let.op.name for let in lets if isinstance(let.op, Param))
@@ -28,9 +29,21 @@ def assemble(k: Knowledge, tree: DecisionTree, is_refuted: Callable[[tuple[Fact,
         fields=tuple(FieldDecl(name, k.fields[name], limits.get(name)) for name in fields),
         slots=tuple(sorted(k.slots)),
         lists=tuple(sorted(k.lists)),
-        states=tuple(StateDecl(name, kind) for name, kind in zip(k.states.names, k.states.types, strict=True)),
+        states=states,
         kinds=kinds,
     )
+
+
+def _complete(kind: Traced, states: tuple[StateDecl, ...]) -> tuple[tuple[Let, ...], tuple[str, ...]]:
+    """The lets and results of a kind; states that it does not have are 0."""
+    lets, results = list(kind.lets), []
+    for i, state in enumerate(states):
+        if state.name in kind.results:
+            results.append(kind.results[state.name])
+        else:
+            lets.append(Let(f"no_{i}", Fill(0.0, state.type.shape), state.type))
+            results.append(lets[-1].name)
+    return tuple(lets), tuple(results)
 
 
 def _limits(bodies: Iterable[tuple[Let, ...]]) -> dict[str, int]:

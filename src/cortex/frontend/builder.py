@@ -77,6 +77,7 @@ class Builder:
     """How many reductions are waiting for the next item of what they reduce."""
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
+    _numbers: dict[str, int] = field(default_factory=dict)
 
     def emit(
         self, op: Op, shape: tuple[int, ...], *operands: Value, dtype: DType = "f32", over: str | None = None
@@ -106,10 +107,13 @@ class Builder:
         return self._shared[key]
 
     def _fresh(self, op: Op) -> str:
-        stem = re.sub(r"\W+", "_", _stem(op))
-        name, number = stem, 1
+        stem = re.sub(r"\W+", "_", stem_of(op))
+        number = self._numbers.get(stem, 0)
+        name = ""
         while not name or name in self._names:
-            name, number = f"{stem or 't'}_{number}" if stem else f"t{number}", number + 1
+            name = stem if number == 0 else f"{stem}_{number}" if stem else f"t{number}"
+            number += 1
+        self._numbers[stem] = number
         self._names.add(name)
         return name
 
@@ -134,7 +138,7 @@ def operand_names(op: Op) -> tuple[str, ...]:
     return (*names, *getattr(op, "xs", ()))
 
 
-def _stem(op: Op) -> str:
+def stem_of(op: Op) -> str:
     """A readable beginning of a let's name; empty for operations without one of their own."""
     match op:
         case Param(name):

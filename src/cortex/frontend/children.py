@@ -2,7 +2,8 @@
 
 A comprehension or generator over `node.children` runs once, with one stand-in for every child, whatever their
 number: its values are *per edge*, and a reduction makes one value of them. A `for` statement, an unpacking or
-a call such as `enumerate` sees the children one by one, which makes one kind for each number of children.
+a call such as `enumerate` sees the children one by one, which makes one kind for each number of children, unless
+`arity.widen` finds that all of them are instances of one pattern.
 """
 
 from __future__ import annotations

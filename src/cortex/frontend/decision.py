@@ -7,65 +7,130 @@ these questions decide nothing and are left out of the guards of the finished mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.facts import Answer
 from cortex.frontend.knowledge import Knowledge
-from cortex.ra.ir import Fact, IsLeaf, IsNone, Let, Test
+from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The trace of one kind: every question it asked, its graph and its results."""
+    """The trace of one kind: every question it asked, its graph and its results by the names of states.
+
+    `Fact(Length(name), None)` in the guard of a kind of any arity says that there may be any number of children.
+    """
 
     guard: tuple[Fact, ...]
     lets: tuple[Let, ...]
-    results: tuple[str, ...]
+    results: dict[str, str]
+
+
+class Untraced:
+    """Nodes that the kind of any arity beside it does not fit, and that no kind has been traced for."""
+
+
+UNTRACED = Untraced()
 
 
 @dataclass
 class Branch:
-    """A question, and where each answer leads. Answers of different types differ (1 is not True)."""
+    """A question, and where each answer leads. Answers of different types differ (1 is not True).
+
+    `rest` is where every other answer to `Length` leads.
+    """
 
     test: Test
-    answers: dict[tuple[type, Answer], Branch | Traced] = field(default_factory=dict)
+    answers: dict[tuple[type, Answer], Tree] = field(default_factory=dict)
+    rest: Tree | None = None
+
+    def below(self, key: tuple[type, Answer]) -> Tree | None:
+        """Where an answer leads."""
+        return self.answers.get(key, self.rest)
+
+
+Tree: TypeAlias = "Branch | Traced | Untraced"
 
 
 class DecisionTree:
     """Kinds by the facts of a node."""
 
     def __init__(self) -> None:
-        self.root: Branch | Traced | None = None
+        self.root: Tree | None = None
         self.order: list[Traced] = []
+        self.changes = 0
+        """How often kinds have been added or removed."""
+        self.per_arity: dict[tuple[Fact, ...], str] = {}
+        """Why kinds of such guards (with lengths left open) are traced for each number of children."""
+        self._settled: tuple[int, Tree | None] = (-1, None)
 
     def insert(self, kind: Traced) -> None:
         """Add a kind that no node found so far."""
-        self.root = self._inserted(self.root, kind, 0)
+        self.root = self._inserted(self.root, kind, kind.guard)
         self.order.append(kind)
+        self.changes += 1
 
-    def _inserted(self, at: Branch | Traced | None, kind: Traced, depth: int) -> Branch | Traced:
-        if depth == len(kind.guard):
-            if at is not None:
-                raise _not_deterministic()
-            return kind
-        fact = kind.guard[depth]
-        if at is None:
+    def exclude(self, guard: tuple[Fact, ...]) -> None:
+        """Keep the nodes of this guard from kinds of any arity, unless they have a kind already."""
+        self.root = self._inserted(self.root, UNTRACED, guard)
+        self.changes += 1
+
+    def remove(self, kind: Traced) -> None:
+        """Take a kind out again."""
+        self.root = self._without(self.root, kind, kind.guard)
+        self.order.remove(kind)
+        self.changes += 1
+
+    def _inserted(self, at: Tree | None, leaf: Traced | Untraced, guard: tuple[Fact, ...]) -> Tree:
+        if not guard:
+            if at is None or isinstance(at, Untraced):
+                return leaf
+            if isinstance(leaf, Untraced):
+                return at
+            raise _not_deterministic()
+        fact, *others = guard
+        if at is None or isinstance(at, Untraced):
             at = Branch(fact.test)
         if isinstance(at, Traced) or at.test != fact.test:
             raise _not_deterministic()
-        key = (type(fact.answer), fact.answer)
-        at.answers[key] = self._inserted(at.answers.get(key), kind, depth + 1)
+        if _is_open(fact):
+            at.rest = self._inserted(at.rest, leaf, tuple(others))
+        else:
+            key = (type(fact.answer), fact.answer)
+            at.answers[key] = self._inserted(at.answers.get(key), leaf, tuple(others))
         return at
+
+    def _without(self, at: Tree | None, kind: Traced, guard: tuple[Fact, ...]) -> Tree | None:
+        if not isinstance(at, Branch):
+            return None if at is kind else at
+        fact, *others = guard
+        key = (type(fact.answer), fact.answer)
+        below = self._without(at.rest if _is_open(fact) else at.answers.get(key), kind, tuple(others))
+        if _is_open(fact):
+            at.rest = below
+        elif below is None:
+            at.answers.pop(key, None)
+        else:
+            at.answers[key] = below
+        return at if at.answers or at.rest is not None else None
+
+    @property
+    def settled(self) -> Tree | None:
+        """The tree in which every question about a length separates kinds of that length from all others."""
+        if self._settled[0] != self.changes:
+            self._settled = (self.changes, None if self.root is None else settle(self.root))
+        return self._settled[1]
 
     def find(self, answer: Callable[[Test], Answer]) -> Traced | None:
         """The kind whose guard agrees with the answers, or None when it has not been traced yet."""
-        at = self.root
+        at = self.settled
         while isinstance(at, Branch):
             given = answer(at.test)
-            at = at.answers.get((type(given), given))
-        return at
+            at = at.below((type(given), given))
+        return at if isinstance(at, Traced) else None
 
     def guards(
         self, knowledge: Knowledge, is_refuted: Callable[[tuple[Fact, ...]], bool]
@@ -77,12 +142,20 @@ class DecisionTree:
         a node that gives it is a new kind.
         """
         found: dict[int, tuple[Fact, ...]] = {}
-        stack: list[tuple[Branch | Traced | None, tuple[Fact, ...], tuple[Fact, ...]]] = [(self.root, (), ())]
+        stack: list[tuple[Tree | None, tuple[Fact, ...], tuple[Fact, ...]]] = [(self.settled, (), ())]
         while stack:
             at, asked, kept = stack.pop()
             if isinstance(at, Traced):
                 found[id(at)] = kept
-            elif at is not None:
+            elif isinstance(at, Branch) and at.rest is not None:
+                assert isinstance(at.test, Length)
+                for (_, count), below in at.answers.items():
+                    assert isinstance(count, int)
+                    test = HasLength(at.test.name, count, at.test.path)
+                    stack.append((below, (*asked, Fact(at.test, count)), (*kept, Fact(test, True))))
+                    kept = (*kept, Fact(test, False))
+                stack.append((at.rest, (*asked, Fact(at.test, None)), kept))
+            elif isinstance(at, Branch):
                 for (_, answer), below in at.answers.items():
                     fact = Fact(at.test, answer)
                     single = len(at.answers) == 1
@@ -90,6 +163,51 @@ class DecisionTree:
                     idle = single and (_is_implied(fact, asked, knowledge) or _is_idle(fact, other, is_refuted))
                     stack.append((below, (*asked, fact), kept if idle else (*kept, fact)))
         return [(kind, found[id(kind)]) for kind in self.order]
+
+
+def settle(at: Tree) -> Tree:
+    """A tree of the same meaning in which a kind of any arity stands beside kinds of single lengths only.
+
+    before:  length? 0: leaf; 4: (op? y: fourth); any other: (op? x: any)
+    after:   length? 0: leaf; any other: (op? x: any; y: (length? 4: fourth))
+
+    The question that follows every length in common goes first, so that the answers of a kind that is traced for each
+    length do not split one that is not.
+    """
+    if not isinstance(at, Branch):
+        return at
+    if at.rest is None:
+        return Branch(at.test, {key: settle(below) for key, below in at.answers.items()})
+    settled = _settle_length(at.test, at.answers, at.rest)
+    assert settled is not None
+    return settled
+
+
+def _settle_length(test: Test, answers: Mapping[tuple[type, Answer], Tree], rest: Tree | None) -> Tree | None:
+    common = rest.test if isinstance(rest, Branch) else None
+    later = {key: s for key, s in answers.items() if isinstance(s, Branch) and s.test == common}
+    if rest is None or not isinstance(rest, Branch) or not later:
+        settled = {key: settle(below) for key, below in answers.items()}
+        if rest is None and not settled:
+            return None
+        return Branch(test, settled, None if rest is None else settle(rest))
+
+    def under(key: tuple[type, Answer]) -> Tree | None:
+        of_lengths = {length: below for length, s in later.items() if (below := s.below(key)) is not None}
+        return _settle_length(test, of_lengths, rest.below(key))
+
+    keys = dict.fromkeys((*rest.answers, *(key for s in later.values() for key in s.answers)))
+    first = Branch(rest.test, {key: below for key in keys if (below := under(key)) is not None})
+    open_ends = {length: s.rest for length, s in later.items() if s.rest is not None}
+    if rest.rest is not None or open_ends:
+        first.rest = _settle_length(test, open_ends, rest.rest)
+    alone = {key: settle(s) for key, s in answers.items() if key not in later}
+    return Branch(test, alone, first) if alone else first
+
+
+def _is_open(fact: Fact) -> bool:
+    """Does the fact say that there may be any number of children?"""
+    return isinstance(fact.test, Length) and fact.answer is None
 
 
 def _not_deterministic() -> ModelError:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Literal
 
 from cortex.errors import ModelError
+from cortex.frontend.arity.widen import widen
 from cortex.frontend.decision import DecisionTree
 from cortex.frontend.facts import Exploring, Facts
 from cortex.frontend.guess_states import guess_states
@@ -14,7 +15,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample, NeedsStates
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import trace_form, trace_kind
-from cortex.ra.ir import Equals, Fact, IsLeaf, IsNone
+from cortex.ra.ir import Equals, Fact, IsLeaf, IsNone, Item, Length
 
 Guard = tuple[Fact, ...]
 Outcome = Literal["traced", "seen", "waiting", "open", "failed"]
@@ -65,7 +66,7 @@ class Exploration:
 
     def is_refuted(self, guard: Guard) -> bool:
         """Did every attempt to trace nodes that answer like this fail?"""
-        outcomes = [o for reached, o in self.reached.items() if reached[: len(guard)] == guard]
+        outcomes = [o for reached, o in self.reached.items() if _begins(reached, guard)]
         return bool(outcomes) and all(o == "failed" for o in outcomes)
 
     def _with(self, outcome: Outcome) -> list[Guard]:
@@ -82,7 +83,9 @@ class Exploration:
         outcome: Outcome = "failed"
         try:
             kind = trace_kind(self.knowledge, facts)
-            if self.tree.find(facts.known.get) is None:
+            if self.tree.find(facts.known.get) is None and not (
+                widen(self.knowledge, self.tree, kind, facts.oracle) and self.tree.find(facts.known.get)
+            ):
                 self.tree.insert(kind)
             outcome = "traced"
         except NeedsStates:
@@ -179,3 +182,13 @@ class Exploration:
 def _supposes_none(guard: Guard) -> bool:
     """Is some attribute supposed to be None? Then a failure tells that the model cannot have such nodes, no more."""
     return any(isinstance(fact.test, IsNone) and fact.answer for fact in guard)
+
+
+def _begins(reached: Guard, guard: Guard) -> bool:
+    """Does `reached` begin with `guard`, in which lengths may be open? Then nothing is asked about those children."""
+    lists = {fact.test.name for fact in guard if isinstance(fact.test, Length) and fact.answer is None}
+    kept = [fact for fact in reached if not any(isinstance(h, Item) and h.name in lists for h in fact.test.path[:1])]
+    return len(kept) >= len(guard) and all(
+        own == fact or (own.test == fact.test and isinstance(fact.test, Length) and fact.answer is None)
+        for own, fact in zip(kept, guard, strict=False)
+    )

@@ -14,7 +14,7 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample
-from cortex.ra.ir import Each, Equals, Fact, HasLength, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
+from cortex.ra.ir import Counts, Each, Equals, Fact, HasLength, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
 
 Answer = bool | int | float | str | None
 Path = tuple[Hop, ...]
@@ -78,7 +78,7 @@ class Facts:
             case IsLeaf(path):
                 lengths = (a for t, a in self.known.items() if isinstance(t, Length) and t.path == path)
                 return False if any(lengths) else None
-            case IsNone() | HasLength():
+            case IsNone() | HasLength() | Counts():
                 return None
             case _:
                 assert_never(test)
@@ -108,7 +108,7 @@ class Exploring:
 
     def _usual(self, test: Test) -> Answer:
         match test:
-            case IsLeaf() | Equals():
+            case IsLeaf() | Equals() | Counts():
                 return True
             case IsNone(name, path):
                 return path in self.leaf and name in self.knowledge.slots
@@ -148,7 +148,7 @@ class Seen:
 
     def _answer(self, test: Test) -> Answer:
         k = self.knowledge
-        owner = self._resolve(test.path)
+        owner = self.resolve(test.path)
         match test:
             case IsLeaf():
                 return not self.assume_inner and not k.children(owner)
@@ -158,6 +158,10 @@ class Seen:
                 return len(k.accessors.items(owner, name))
             case HasLength(name, count):
                 return len(k.accessors.items(owner, name)) == count
+            case Counts(name, relation):
+                count = k.accessors.read(owner, name, None)
+                is_count = isinstance(count, int | np.integer) and not isinstance(count, bool)
+                return is_count and int(count) == len(k.accessors.items(owner, relation))
             case Equals(name, value):
                 return bool(plain(k.accessors.read(owner, name, None), name, owner) == value)
             case Value(name):
@@ -168,7 +172,7 @@ class Seen:
     def sample(self, name: str, path: Path) -> Any:
         """The attribute's value."""
         try:
-            return self.knowledge.accessors.read(self._resolve(path), name, ABSENT)
+            return self.knowledge.accessors.read(self.resolve(path), name, ABSENT)
         except NeedsExample:
             return ABSENT
         except Exception as error:
@@ -177,10 +181,11 @@ class Seen:
 
     def is_missing(self, name: str, path: Path) -> object | None:
         """The object, if it has no such attribute."""
-        owner = self._resolve(path)
+        owner = self.resolve(path)
         return owner if self.knowledge.accessors.read(owner, name, ABSENT) is ABSENT else None
 
-    def _resolve(self, path: Path) -> Any:
+    def resolve(self, path: Path) -> Any:
+        """The node at the end of a path."""
         node = self.node
         for hop in path:
             match hop:

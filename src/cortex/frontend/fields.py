@@ -37,6 +37,17 @@ def field(shape: int | Iterable[int] = (), source: str | Callable[[Any], Any] | 
     return Declared(sizes, source)
 
 
+class Offered(dict[str, "str | Callable[[Any], Any] | Declared"]):
+    """Fields that nodes of some package have, of which a model reads those that it needs, and the user's `own`.
+
+    A name of the user's that the model never reads is misspelt and refused.
+    """
+
+    def __init__(self, offered: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> None:
+        super().__init__({**offered, **(own or {})})
+        self.own = frozenset(own or ())
+
+
 @dataclass(frozen=True)
 class Failure:
     """Reading `node.NAME` raised an error."""
@@ -58,6 +69,7 @@ class Accessors:
         self.failure: Failure | None = None
         """The last read that failed, so that who knows the structure can say where."""
         self._sources: dict[str, Source] = {}
+        self._offered = set(fields) - fields.own if isinstance(fields, Offered) else set()
         for name, given in (fields or {}).items():
             if isinstance(given, Declared):
                 self.shapes[name] = given.shape
@@ -81,8 +93,8 @@ class Accessors:
 
     @property
     def given_fields(self) -> list[str]:
-        """The names in `fields`."""
-        return [name for name in self._sources if name != "children"]
+        """The names in `fields` that the model has to read."""
+        return [name for name in self._sources if name != "children" and name not in self._offered]
 
     def source(self, name: str) -> Source:
         """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""

@@ -6,11 +6,16 @@ import ast
 import operator
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import running_call, span_at, user_frame
+
+Dispatch = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+TORCH: ContextVar[Dispatch | None] = ContextVar("cortex_torch", default=None)
+"""What functions of torch that are given a symbolic operand do while torch code is traced, and None while it is not."""
 
 SAME_NAME = (
     "abs", "dot", "einsum", "elu", "embedding", "exp", "layer_norm", "leaky_relu", "log", "matmul", "max", "maximum",

@@ -6,7 +6,7 @@ import re
 from typing import assert_never
 
 from cortex.frontend.builder import hop_text
-from cortex.ra.ir import Equals, Fact, HasLength, IsLeaf, IsNone, Length, Value
+from cortex.ra.ir import Counts, Equals, Fact, HasLength, IsLeaf, IsNone, Length, Value
 
 
 def kind_names(guards: list[tuple[Fact, ...]]) -> list[str]:
@@ -41,7 +41,9 @@ def _word(fact: Fact) -> str:
         case Length(name):
             word = f"{name}_{fact.answer}"
         case HasLength(name, count):
-            word = f"{name}_{count}" if fact.answer else ""
+            word = f"{name}_{count}" if fact.answer else "" if count else f"some_{name}"
+        case Counts():
+            word = ""
         case Equals(name, value):
             word = f"{name}_{value}" if fact.answer else ""
         case Value(name):

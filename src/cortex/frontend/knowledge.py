@@ -12,7 +12,7 @@ from cortex.frontend.weights import Weights
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
-    from cortex.frontend.model import RecursiveModel
+    from cortex.frontend.model import TracedModel
 
 
 class Knowledge:
@@ -22,7 +22,7 @@ class Knowledge:
     """
 
     def __init__(
-        self, model: RecursiveModel, arguments: dict[str, Any], weights: Weights, accessors: Accessors
+        self, model: TracedModel, arguments: dict[str, Any], weights: Weights, accessors: Accessors
     ) -> None:
         self.name = model.name
         self.model = model
@@ -35,7 +35,11 @@ class Knowledge:
         self.tags: dict[str, None] = {}
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""
+        self.counts: dict[str, str] = {}
+        """Attributes that hold the number of children in a list relation, as far as seen: `num_children`."""
         self.fields: dict[str, TensorType] = {}
+        self.forms: dict[str, tuple[tuple[int, ...], bool]] = {}
+        """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""
         self.states: StateForm | None = None
         self.first_kind = ""
         self.guess: Guess | None = None

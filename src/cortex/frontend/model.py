@@ -3,26 +3,76 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from cortex.errors import ModelError
-from cortex.frontend.builder import Builder, builder, is_tracing
+from cortex.frontend.builder import Builder, Value, builder, building, is_tracing
+from cortex.frontend.facts import Facts
+from cortex.frontend.fields import Accessors
+from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.spans import fail, span_of_function
-from cortex.frontend.standin import Attribute, StandIn
-from cortex.frontend.state import StateRecord, child_state
+from cortex.frontend.standin import Attribute, Place, StandIn
+from cortex.frontend.state import StateRecord, child_state, states_of
+from cortex.frontend.state_form import StateForm
 from cortex.frontend.tensor import Operand, Tensor
 from cortex.frontend.weight_space import WeightSpace
 
+Results = dict[str, Value]
+"""The values that a kind computes, by the names of its states."""
 
-class RecursiveModel:
+
+class TracedModel(ABC):
+    """What tracing needs of a model: how to run it on a stand-in node."""
+
+    explores = True
+    """Can it be traced for assumed nodes? Else only for real ones."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self.function = function
+
+    def closed_over(self) -> list[Any]:
+        """The NumPy arrays that the function takes from the scopes around it."""
+        return []
+
+    def roots(self, requests: Iterable[Any]) -> list[Any]:
+        """The nodes that requests start from."""
+        return list(requests)
+
+    def forgotten(self, k: Knowledge) -> None:
+        """Everything is traced again."""
+        k.states = None
+
+    @abstractmethod
+    def accessors(self, fields: Any, children: Any) -> Accessors:
+        """What names mean on the user's objects."""
+
+    @abstractmethod
+    def arguments(self, weights: WeightSpace) -> dict[str, Any]:
+        """The arguments beside the node: the weights and the defaults."""
+
+    @abstractmethod
+    def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
+        """Call the function: the form of its states, their values, and the graph they are in."""
+
+    def states(self) -> StateForm | None:
+        """The states of the whole model, where kinds may have some of them only; None where each has all."""
+        return None
+
+    def no_base_case(self) -> ModelError | None:
+        """What to say where no kind can be traced first; None where states can be supposed."""
+        return None
+
+
+class RecursiveModel(TracedModel):
     """A model function. Compile it with `cortex.compile`; it cannot be called by itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.name = function.__name__
+        super().__init__(function.__name__, function)
         self.signature = inspect.signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -46,6 +96,18 @@ class RecursiveModel:
         outside = inspect.getclosurevars(self.function)
         values = (*outside.nonlocals.values(), *outside.globals.values())
         return [value for value in values if isinstance(value, np.ndarray)]
+
+    def accessors(self, fields: Any, children: Any) -> Accessors:
+        """As `fields` and `children` say."""
+        return Accessors(fields, children)
+
+    def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
+        """Call the function with a stand-in."""
+        b = Builder(k, facts)
+        with building(b):
+            result: Any = self.function(Place(()), **k.arguments)
+            form, values = states_of(result)
+        return form, dict(zip(form.names, values, strict=True)), b
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
         """The arguments beside the node: the weights and the defaults."""

@@ -26,7 +26,7 @@ Position = tuple[int | None, int | None, int | None, int | None]
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that does not belong to the front end."""
+    """The innermost frame that belongs neither to the front end nor to torch."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_passed_over(frame.f_code.co_filename):
         frame = frame.f_back
@@ -34,7 +34,13 @@ def user_frame() -> FrameType | None:
 
 
 def _is_passed_over(file: str) -> bool:
-    return file.startswith(HERE) or file in DISPATCHERS
+    return file.startswith((HERE, _torch_folder())) or file in DISPATCHERS
+
+
+def _torch_folder() -> str:
+    """Where torch lies, if it is loaded: its modules call operators on behalf of the user's code."""
+    file = getattr(sys.modules.get("torch"), "__file__", None)
+    return HERE if file is None else os.path.dirname(file) + os.sep
 
 
 def is_library(file: str) -> bool:
@@ -49,13 +55,23 @@ def user_span() -> Span | None:
 
 
 def running_call() -> ast.Call | None:
-    """The user's call that is being evaluated, if it is one and stands on one line."""
+    """The user's call that is being evaluated, if it is one."""
     frame = user_frame()
     if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
         return None
-    span = user_span()
+    return _call_at(frame.f_code, frame.f_lasti)
+
+
+@lru_cache(maxsize=1024)
+def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
+    line, end_line, column, end = _positions(code)[lasti // 2]
+    if line is None or end_line is None:
+        return None
+    lines = [_text(code, number).encode() for number in range(line, end_line + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][column:]
     try:
-        expression = None if span is None else ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
+        expression = ast.parse(b"(" + b"\n".join(lines) + b")", mode="eval").body
     except SyntaxError:
         return None
     return expression if isinstance(expression, ast.Call) else None
@@ -71,7 +87,7 @@ def span_of_error(error: BaseException) -> Span | None:
     trace, found = error.__traceback__, None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(HERE):
+        if not code.co_filename.startswith((HERE, _torch_folder())):
             found = span_at(code, trace.tb_lasti)
         trace = trace.tb_next
     return found

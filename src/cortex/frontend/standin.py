@@ -8,12 +8,14 @@ name belongs to the user's nodes, hence the `_cortex` names.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
 
 from cortex.frontend.absence import has_default, refuse_absence_test
+from cortex.frontend.arity.counts import ask_equals, ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
 from cortex.frontend.facts import ABSENT, Path, is_plain, plain
@@ -21,8 +23,10 @@ from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
 from cortex.frontend.tensor import Operand, Tensor
-from cortex.ra.ir import Each, Equals, Field, IsLeaf, IsNone, Item, Length, Slot
-from cortex.ra.ir import Value as ValueOf
+from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
+
+ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
+"""What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
 
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
@@ -92,7 +96,7 @@ def read_attribute(owner: StandIn, name: str) -> Any:
         if missing is not None and not has_default():
             raise MissingAttribute(f"a {type(missing).__name__} has no attribute '{name}'", missing, name)
         return None
-    return Attribute(owner, name)
+    return ATTRIBUTE.get(IndexableAttribute)(owner, name)
 
 
 def _each_fact(question: str) -> Exception:
@@ -229,18 +233,6 @@ class Attribute(Operand, StandIn):
     def __len__(self) -> int:
         return len(self._cortex_tag()) if self._cortex_is_text("the length") else self._cortex_length()
 
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(self._cortex_sample(), np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
-            return Tensor(self._cortex_value())[key]
-        if not isinstance(key, int | slice):
-            raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
-        if self._cortex_is_text("an item"):
-            return self._cortex_tag()[key]
-        items = self._cortex_items()
-        if isinstance(key, int) and not -len(items) <= key < len(items):
-            raise IndexError(f"node.{self._cortex_name}[{key}]: this node has {len(items)} children there")
-        return items[key]
-
     # As a tag: the model's control flow looks at its value.
 
     def _cortex_tag(self) -> Any:
@@ -248,7 +240,7 @@ class Attribute(Operand, StandIn):
         if any(isinstance(hop, Each) for hop in path):
             raise _each_fact(self._cortex_name)
         builder().knowledge.tags.setdefault(self._cortex_name)
-        self._cortex_answer = builder().facts.ask(ValueOf(self._cortex_name, path))
+        self._cortex_answer = ask_value(self._cortex_name, path)
         return self._cortex_answer
 
     def __eq__(self, other: object) -> Any:
@@ -269,7 +261,7 @@ class Attribute(Operand, StandIn):
         if any(isinstance(hop, Each) for hop in path):
             raise _each_fact(self._cortex_name)
         builder().knowledge.tags.setdefault(self._cortex_name)
-        return builder().facts.ask(Equals(self._cortex_name, plain(other, self._cortex_name, self), path))
+        return ask_equals(self._cortex_name, plain(other, self._cortex_name, self), path)
 
     def __ne__(self, other: object) -> Any:
         return Tensor(self._cortex_value()) != other if isinstance(other, Tensor) else not self == other
@@ -364,7 +356,7 @@ class Attribute(Operand, StandIn):
         name, path = self._cortex_name, self._cortex_owner._cortex_path()
         sample = self._cortex_sample()
         shape = None if sample is ABSENT else _shape(sample, name)
-        if index and (shape or isinstance(sample, float | np.floating)):
+        if index and ((shape and not _is_one_integer(sample)) or isinstance(sample, float | np.floating)):
             raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
         kind = b.knowledge.int_field(name) if index else b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
@@ -375,6 +367,29 @@ class Attribute(Operand, StandIn):
 
     def _cortex_index(self) -> Value:
         return self._cortex_field(index=True)
+
+
+class IndexableAttribute(Attribute):
+    """An attribute that may be a list. Python and torch take what can be indexed for a sequence, so numbers cannot."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(self._cortex_sample(), np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
+            return Tensor(self._cortex_value())[key]
+        if not isinstance(key, int | slice):
+            raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
+        if self._cortex_is_text("an item"):
+            return self._cortex_tag()[key]
+        items = self._cortex_items()
+        if isinstance(key, int) and not -len(items) <= key < len(items):
+            raise IndexError(f"node.{self._cortex_name}[{key}]: this node has {len(items)} children there")
+        return items[key]
+
+
+def _is_one_integer(sample: Any) -> bool:
+    """Is this a torch tensor that Python takes for an integer?"""
+    return hasattr(sample, "detach") and sample.numel() == 1 and not sample.is_floating_point()
 
 
 def _shape(sample: Any, name: str) -> tuple[int, ...]:

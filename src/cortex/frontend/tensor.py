@@ -9,7 +9,7 @@ import numpy as np
 
 from cortex.frontend import contraction, indexing, movement, pointwise, reduction
 from cortex.frontend.builder import Value, builder
-from cortex.frontend.foreign import as_operator, foreign, math_function
+from cortex.frontend.foreign import TORCH, as_operator, foreign, math_function
 from cortex.frontend.spans import fail
 from cortex.ra.ir import DType, Param
 
@@ -33,8 +33,11 @@ class Operand:
         raise foreign("np", function.__name__)
 
     @classmethod
-    def __torch_function__(cls, function: Any, _: Any, args: Any = (), __: Any = None) -> Any:
-        """As `__array_ufunc__`, for PyTorch."""
+    def __torch_function__(cls, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """As `__array_ufunc__`, for PyTorch; where torch code is traced, its functions mean what they do in torch."""
+        dispatch = TORCH.get()
+        if dispatch is not None:
+            return dispatch(function, args, kwargs or {})
         found = as_operator(function.__name__.strip("_"), args, _is_operand)
         if found is NotImplemented:
             raise foreign("torch", function.__name__)

@@ -10,20 +10,25 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.frontend.arity.counts import learn_counts
+from cortex.frontend.arity.say_why import say_why
+from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
-from cortex.frontend.decision import DecisionTree
+from cortex.frontend.decision import DecisionTree, Traced
+from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
 from cortex.frontend.facts import Facts, Seen
-from cortex.frontend.fields import Accessors, Declared
+from cortex.frontend.fields import Declared
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.model import RecursiveModel
+from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
@@ -37,21 +42,31 @@ from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
 
 
+@dataclass(frozen=True, eq=False)
+class Failed:
+    """A node for which the model raised an error, once it had answered so much."""
+
+    node: Any
+    guard: Guard
+    error: Exception
+
+
 class Trace:
     """The kinds of one model, found so far."""
 
     def __init__(
         self,
-        model: RecursiveModel,
+        model: TracedModel,
         weights: Weights | Mapping[str, Any] | str | os.PathLike[str] | None = None,
         fields: Mapping[str, str | Callable[[Any], Any] | Declared] | None = None,
         children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
-        if not isinstance(model, RecursiveModel):
+        if not isinstance(model, TracedModel):
             raise ModelError(f"a {type(model).__name__} is not a model; decorate the function with @cortex.model.")
-        refuse_type_of_node(model.function.__code__, model.node_parameter)
+        if isinstance(model, RecursiveModel):
+            refuse_type_of_node(model.function.__code__, model.node_parameter)
         self.weights = Weights.of(weights)
-        self.accessors = Accessors(fields, children)
+        self.accessors = model.accessors(fields, children)
         self._model = model
         arguments = model.arguments(WeightSpace(self.weights))
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
@@ -63,7 +78,8 @@ class Trace:
         while self._exploration is None:
             exploration = Exploration(self._knowledge, self._tree)
             try:
-                exploration.run()
+                if self._model.explores:
+                    exploration.run()
                 self._exploration = exploration
             except Restart:
                 self._forget()
@@ -122,25 +138,25 @@ class Trace:
 
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
-        before = len(self._tree.order)
+        before = self._tree.changes
         forgot = False
         done = False
         while not done:
             self.explore()
             try:
-                done = self._see_once(roots)
-                if done and len(self._tree.order) != before:
+                done = self._see_once(self._model.roots(roots))
+                if done and self._model.explores and self._tree.changes != before:
                     assert self._exploration is not None
                     self._exploration.run()
             except Restart:
                 self._forget()
                 forgot = True
-        return forgot or len(self._tree.order) != before
+        return forgot or self._tree.changes != before
 
     def _refuse_unseen(self, roots: list[Any]) -> None:
         """Refuse structures whose children have other names than the model's; a better error than what came of it."""
         k = self._knowledge
-        nodes = list(islice(postorder(roots, k.children), LOOKED_AT))
+        nodes = list(islice(postorder(self._model.roots(roots), k.children), LOOKED_AT))
         relations = k.accessors.relations([*sorted(k.slots), *sorted(k.lists)])
         known = [a for _, a, _ in relations if any(attribute_of(node, a) is not ABSENT for node in nodes)]
         unknown = [relation for relation in relations if relation[1] not in known]
@@ -151,13 +167,17 @@ class Trace:
         failure, self.accessors.failure = self.accessors.failure, None
         if failure is None or failure.error is not error:
             return error
-        place = place_of(failure.node, roots, names, self._knowledge)
+        place = place_of(failure.node, self._model.roots(roots), names, self._knowledge)
         if isinstance(error, StructureError):
             error = StructureError(f"at {place}, {error}")
             error.says_where = True
         else:
             error.add_note(f"while reading `{failure.name}` of {place} (a {type(failure.node).__name__})")
         return error
+
+    def roots(self, requests: Iterable[Any]) -> list[Any]:
+        """The nodes that requests start from."""
+        return self._model.roots(requests)
 
     def model(self) -> Model:
         """The model with the kinds traced so far."""
@@ -175,23 +195,29 @@ class Trace:
             )
         return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
 
+    def per_arity(self) -> list[str]:
+        """A line for each reason why kinds traced so far are for one number of children each."""
+        kinds = self.model().kinds
+        return say_why(self._tree, {id(t): kind.name for t, kind in zip(self._tree.order, kinds, strict=True)})
+
     def _forget(self) -> None:
         self._tree = DecisionTree()
         self._exploration = None
-        self._knowledge.states = None
+        self._model.forgotten(self._knowledge)
 
     def _see_once(self, roots: list[Any]) -> bool:
         """One walk over the structures, children first; False if it has to be repeated with what it learned."""
         k, exploration = self._knowledge, self._exploration
         assert exploration is not None
         relations = (len(k.slots), len(k.lists))
-        kinds = len(self._tree.order)
+        changes = self._tree.changes
         if self.is_partial:
             for root in roots:
                 self._look_below(root)
             if relations != (len(k.slots), len(k.lists)):
                 return False
         waiting: dict[tuple[str, bool, Guard], Any] = {}
+        failed: list[Failed] = []
         for node in postorder(roots, k.children):
             seen = Seen(node, k)
             if self._tree.find(seen.answer) is not None:
@@ -199,7 +225,9 @@ class Trace:
             facts = Facts(seen)
             try:
                 kind = trace_kind(k, facts)
-                self._tree.insert(kind)
+                learn_counts(k, kind.guard)
+                if not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
+                    self._tree.insert(kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
                 waiting.setdefault(("", bool(k.children(node)), facts.guard()), node)
@@ -208,19 +236,34 @@ class Trace:
             except MissingAttribute as error:
                 if relations == (len(k.slots), len(k.lists)):
                     raise self._missing(error) from None
-            except CortexError:
-                if relations == (len(k.slots), len(k.lists)):
-                    raise
             except Exception as error:
                 if relations == (len(k.slots), len(k.lists)):
-                    if error is seen.accessor_error:
-                        raise  # of the user's objects, not of the model
-                    raise self._raised(error, node) from error
+                    of_model = not isinstance(error, CortexError) and error is not seen.accessor_error
+                    told = self._raised(error, node) if of_model else error
+                    if self._model.explores:
+                        raise told from (error if of_model else None)
+                    failed.append(Failed(node, facts.guard(), told))
             if relations != (len(k.slots), len(k.lists)):
                 return False  # who is a leaf, and which nodes there are, was not known before
-        if waiting and kinds == len(self._tree.order):
+        if waiting and changes == self._tree.changes and not failed:
             self._resolve(waiting)
-        return not waiting
+        if failed and changes == self._tree.changes:
+            self._leave_out(roots, failed)
+        return not waiting and not failed
+
+    def _leave_out(self, roots: list[Any], failed: list[Failed]) -> None:
+        """Nodes that relations lead to and that no result depends on may be such that the model cannot be run for.
+
+        Their kinds compute nothing. Where a result does depend on such a node, what went wrong there is raised.
+        """
+        k = self._knowledge
+        problems = {id(each.node): each.error for each in failed}
+        for node in postorder(roots, lambda node: depends_on(k, self._tree, node)):
+            if id(node) in problems:
+                raise problems[id(node)] from None
+        for each in failed:
+            if self._tree.find(Seen(each.node, k).answer) is None:
+                self._tree.insert(Traced(each.guard, (), {}))
 
     def _look_below(self, root: Any) -> None:
         """Take a root for an inner node to learn what leads to its children; that it may fail says nothing."""
@@ -237,6 +280,9 @@ class Trace:
     def _resolve(self, waiting: dict[tuple[str, bool, Guard], Any]) -> None:
         """No kind can be traced first: suppose the states. One node that asks nothing stands for all like it."""
         k = self._knowledge
+        problem = self._model.no_base_case()
+        if problem is not None:
+            raise problem
         nodes = [node for (question, *_), node in waiting.items() if not question]
         asked = next((question for question, *_ in waiting if question), "")
         try:

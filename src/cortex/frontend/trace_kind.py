@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cortex.errors import ModelError
-from cortex.frontend.builder import Builder, Value, building
+from cortex.frontend.builder import Builder, Value
 from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts
 from cortex.frontend.kind_names import kind_name
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.standin import Place
-from cortex.frontend.state import states_of
+from cortex.frontend.model import Results
 from cortex.frontend.state_form import StateForm
 
 
 def trace_kind(k: Knowledge, facts: Facts) -> Traced:
     """The kind of the nodes for which `facts` gives its answers. Fixes the model's states if it is the first one."""
     form, values, b = run(k, facts)
-    if k.states is None:
+    of_all = k.model.states()
+    if of_all is not None:
+        k.states = of_all
+    elif k.states is None:
         k.states, k.first_kind = form, kind_name(facts.guard())
-    by_name = _agree(k, k.states, form, dict(zip(form.names, values, strict=True)), facts)
-    results = tuple(by_name[name].name for name in k.states.names)
-    return Traced(facts.guard(), b.reachable(results), results)
+    else:
+        values = _agree(k, k.states, form, values, facts)
+    results = {name: values[name].name for name in k.states.names if name in values}
+    return Traced(facts.guard(), b.reachable(tuple(results.values())), results)
 
 
 def trace_form(k: Knowledge, facts: Facts) -> StateForm:
@@ -30,17 +31,13 @@ def trace_form(k: Knowledge, facts: Facts) -> StateForm:
     return run(k, facts)[0]
 
 
-def run(k: Knowledge, facts: Facts) -> tuple[StateForm, tuple[Value, ...], Builder]:
+def run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
     """Call the model function."""
-    b = Builder(k, facts)
-    with building(b):
-        try:
-            result: Any = k.model.function(Place(()), **k.arguments)
-            form, values = states_of(result)
-        except ModelError as error:
-            # A new error, raised here: its traceback does not lead through the front end.
-            raise ModelError(error.message, error.span or k.definition) from None
-    return form, values, b
+    try:
+        return k.model.run(k, facts)
+    except ModelError as error:
+        # A new error, raised here: its traceback does not lead through the front end.
+        raise ModelError(error.message, error.span or k.definition) from None
 
 
 def _agree(

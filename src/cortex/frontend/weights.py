@@ -34,6 +34,7 @@ class Weights:
             )
         self._arrays = {str(name): to_float32(value, str(name)) for name, value in given.items()}
         self._constants: dict[int, tuple[str, object]] = {}
+        self._equal: dict[tuple[tuple[int, ...], bytes], Array] = {}
 
     @classmethod
     def of(cls, source: Weights | Mapping[str, Any] | str | os.PathLike[str] | None) -> Weights:
@@ -56,6 +57,19 @@ class Weights:
         """The arrays with these names: contiguous, float32, in the order given."""
         return {name: self._arrays[name] for name in names}
 
+    def replace(self, source: Mapping[str, Any]) -> None:
+        """Take new arrays of the same names and shapes; names that nobody gave before are left out."""
+        given = {name: to_float32(value, name) for name, value in source.items() if name in self._arrays}
+        missing = [name for name in self._arrays if name not in given and not name.startswith("const_")]
+        if missing:
+            raise ModelError(f"the new weights lack '{missing[0]}'; give all of them, as a state_dict does.")
+        for name, array in given.items():
+            if array.shape != self.shape(name):
+                raise ModelError(
+                    f"the new weight '{name}' has shape {array.shape}; the model was compiled for {self.shape(name)}."
+                )
+        self._arrays |= given
+
     def constant(self, value: object) -> str:
         """The name of an array the model closes over: const_0, const_1, ... by identity."""
         key = id(value)
@@ -67,6 +81,11 @@ class Weights:
             self._arrays[name] = to_float32(value, name)
             self._constants[key] = (name, value)  # holding the value keeps its id from being reused
         return self._constants[key][0]
+
+    def equal_constant(self, value: object) -> str:
+        """As `constant`, by content: arrays that a model makes anew in every trace are one constant."""
+        array = to_float32(value, "constant")
+        return self.constant(self._equal.setdefault((array.shape, array.tobytes()), array))
 
 
 def to_float32(value: Any, name: str) -> Array:

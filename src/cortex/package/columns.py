@@ -1,6 +1,6 @@
 """What a C program says about each node: a column for every field, and for every attribute that guards ask about.
 
-    integers   a field that is an index, or an attribute that is compared with integers: the value itself
+    integers   a field that is an index, or an attribute that is compared with integers or lengths: the value itself
     numbers    a float field
     codes      an attribute that is compared with anything else, strings above all: the number of the value in a list
     lengths    an attribute whose length is asked for: the length
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cortex.errors import ModelError
-from cortex.ra.ir import Equals, HasLength, IsLeaf, IsNone, Length, Model, Test, Value
+from cortex.ra.ir import Counts, Equals, HasLength, IsLeaf, IsNone, Length, Model, Test, Value
 
 What = Literal["integers", "numbers", "codes", "lengths", "presence"]
 
@@ -56,7 +56,7 @@ def _column(name: str, dtype: str | None, tests: list[tuple[str, Any]]) -> Colum
         what = "integers" if dtype == "i64" else "numbers"
     elif has_length:
         what = "lengths"
-    elif not values:
+    elif not values and not any(isinstance(f.test, Counts) for f in asked):
         what = "presence"
     else:
         what = "integers" if all(isinstance(v, int) and abs(v) < 2**63 for v in values) else "codes"

@@ -39,7 +39,7 @@ class Decisions:
         name = about[0]
         if name in self._slots:
             is_none = op == "is_none" or (op == "equals" and about[1] is None)
-            none, otherwise = (yes, no) if is_none else (no, no) if op == "equals" else (UNKNOWN, UNKNOWN)
+            none, otherwise = (yes, no) if is_none else (no, no) if op in ("equals", "counts") else (UNKNOWN, UNKNOWN)
             return self._text("SLOT", self._slots.index(name), path, [], none, otherwise)
         if name in self._lists:
             return self._of_list(op, about, path, to)
@@ -47,6 +47,10 @@ class Decisions:
         column = self._columns[number]
         subject = "NUMBERS" if column.is_float else "INTEGERS"
         match op:
+            case "counts":
+                counted = [] if column.is_float else [_answer(1, yes)]
+                subject = subject if column.is_float else "COUNT"
+                return self._text(subject, number, path, counted, no, no, self._lists.index(about[1]))
             case "is_none":
                 return self._text(subject, number, path, [], yes, no)
             case "has_length":
@@ -76,15 +80,17 @@ class Decisions:
                 return self._text("LIST", number, path, [_answer(about[1], yes)], UNKNOWN, no)
             case "length":
                 return self._text("LIST", number, path, [_answer(n, b) for n, b in to.items()], UNKNOWN, UNKNOWN)
-            case "is_none" | "equals":
+            case "is_none" | "equals" | "counts":
                 return self._text("LIST", number, path, [], UNKNOWN, no)
             case _:
                 return self._text("LIST", number, path, [], UNKNOWN, UNKNOWN)
 
-    def _text(self, subject: str, number: int, path: Any, found: list[str], none: int, otherwise: int) -> str:
+    def _text(
+        self, subject: str, number: int, path: Any, found: list[str], none: int, otherwise: int, relation: int = 0
+    ) -> str:
         answers = array("cortex_answer", found)
         where = path_text(path, self._slots, self._lists)
-        return f"{{CORTEX_OF_{subject}, {number}, {where}, {len(found)}, {answers}, {none}, {otherwise}}}"
+        return f"{{CORTEX_OF_{subject}, {number}, {relation}, {where}, {len(found)}, {answers}, {none}, {otherwise}}}"
 
 
 def _answers(column: Column, fits: Callable[[Any], bool], value: Any, branch: int) -> list[str]:

@@ -32,7 +32,9 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
     from cortex.codegen.llvm.build import build
 
     if not isinstance(fast, Executable):
-        raise ModelError(f"export({fast!r}, ...): give a compiled model: cortex.compile(model, weights).")
+        raise ModelError(
+            f"export({fast!r}, ...): give a compiled model, as cortex.compile makes it of a @cortex.model function."
+        )
     compiled = fast.compiled
     m, f = compiled.model, compiled.signature
     prefix = identifier(m.name if name is None else name)

@@ -9,7 +9,7 @@ child states to states.
            | Contract | Reduce | OverChildren                                  sums and other reductions
            | Concat | Slice | Reshape | Transpose | Broadcast | Lookup         data movement
     Hop    = Slot | Item | Each                                                one step down the structure
-    Test   = IsLeaf | IsNone | Length | HasLength | Equals | Value             what a guard asks
+    Test   = IsLeaf | IsNone | Length | HasLength | Counts | Equals | Value    what a guard asks
 
 The graph of a kind is a list of lets in an order in which every operand precedes its use; operands are names.
 A let is *per node* (`over` is None) or *per edge* of one list relation (`over` names it): then it has one
@@ -260,6 +260,15 @@ class HasLength(Node):
 
 
 @node
+class Counts(Node):
+    """Is the attribute `name` the number of children in the list relation `relation`?"""
+
+    name: str
+    relation: str
+    path: tuple[Hop, ...] = ()
+
+
+@node
 class Equals(Node):
     """Does the attribute `name` equal `value`? (a str, int, float, bool or None)"""
 
@@ -276,7 +285,7 @@ class Value(Node):
     path: tuple[Hop, ...] = ()
 
 
-Test: TypeAlias = "IsLeaf | IsNone | Length | HasLength | Equals | Value"
+Test: TypeAlias = "IsLeaf | IsNone | Length | HasLength | Counts | Equals | Value"
 
 
 @node

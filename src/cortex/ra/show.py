@@ -196,6 +196,8 @@ def _fact(fact: ir.Fact) -> str:
             return f"len({_path(path)}.{name}) is {answer}"
         case ir.HasLength(name, count, path):
             return f"len({_path(path)}.{name}) {'==' if answer else '!='} {count}"
+        case ir.Counts(name, relation, path):
+            return f"{_path(path)}.{name} {'==' if answer else '!='} len({_path(path)}.{relation})"
         case ir.Equals(name, value, path):
             return f"{_path(path)}.{name} {'==' if answer else '!='} {value!r}"
         case ir.Value(name, path):

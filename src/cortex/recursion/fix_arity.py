@@ -7,10 +7,10 @@ from dataclasses import replace
 from cortex.errors import ScheduleError
 from cortex.ir.step import Step, step
 from cortex.ra import ir
-from cortex.ra.build import Builder
 from cortex.ra.guards import length_told
-from cortex.ra.shapes import Declared, operand_names, rename_operands
+from cortex.ra.shapes import Declared
 from cortex.ra.simplify import simplify_kind
+from cortex.ra.write_out import write_out
 from cortex.recursion.refuse import refuse
 
 
@@ -48,14 +48,14 @@ class FixArity(Step[ir.Model]):
             refuse(self, f"nodes of kind {kind.name!r} have {told} in {relation!r}.", program, kind)
         declared = Declared.of(program)
         if told is not None:
-            return _with(program, kind, (simplify_kind(_unroll(kind, relation, self.count, declared), declared),))
+            return _with(program, kind, (simplify_kind(write_out(kind, relation, self.count, declared), declared),))
         name = f"{kind.name}_{self.count}"
         while any(k.name == name for k in program.kinds):
             name += "_"
         test = ir.HasLength(relation, self.count)
         fixed = replace(kind, name=name, guard=(*kind.guard, ir.Fact(test, True)))
         rest = replace(kind, guard=(*kind.guard, ir.Fact(test, False)))
-        return _with(program, kind, (simplify_kind(_unroll(fixed, relation, self.count, declared), declared), rest))
+        return _with(program, kind, (simplify_kind(write_out(fixed, relation, self.count, declared), declared), rest))
 
     def _relation(self, m: ir.Model, kind: ir.Kind) -> str:
         """The list relation whose length is fixed."""
@@ -73,37 +73,3 @@ class FixArity(Step[ir.Model]):
 def _with(m: ir.Model, old: ir.Kind, new: tuple[ir.Kind, ...]) -> ir.Model:
     at = m.kinds.index(old)
     return replace(m, kinds=(*m.kinds[:at], *new, *m.kinds[at + 1 :]))
-
-
-def _unroll(kind: ir.Kind, relation: str, count: int, declared: Declared) -> ir.Kind:
-    """`kind` with one copy of what is per edge of `relation` for each child, and reductions written out in order."""
-    b = Builder(declared, [let.name for let in kind.lets])
-    shared: dict[str, str] = {}
-    copies: list[dict[str, str]] = [{} for _ in range(count)]
-    for let in kind.lets:
-        if let.over == relation:
-            for index, copy in enumerate(copies):
-                op = _at(let.op, relation, index)
-                names = {x: copy.get(x) or shared[x] for x in operand_names(op)}
-                name = f"{let.name}_{index}"
-                taken = name in b or name in b.reserved
-                copy[let.name] = b.add(rename_operands(op, names), None if taken else name, let.span)
-        elif isinstance(let.op, ir.OverChildren) and let.op.name == relation:
-            first, *others = (copy[let.op.x] for copy in copies)
-            for other in others:
-                first = b.add(ir.Binary(let.op.fn, first, other), span=let.span)
-            shared[let.name] = first
-        else:
-            shared[let.name] = b.add(rename_operands(let.op, shared), let.name, let.span)
-    return replace(kind, lets=b.lets, results=tuple(shared[r] for r in kind.results))
-
-
-def _at(op: ir.Op, relation: str, index: int) -> ir.Op:
-    """`op` for child `index`."""
-    match op:
-        case ir.Field(name, (ir.Each(), *rest)):
-            return ir.Field(name, (ir.Item(relation, index), *rest))
-        case ir.State(name, (ir.Each(), *rest)):
-            return ir.State(name, (ir.Item(relation, index), *rest))
-        case _:
-            return op

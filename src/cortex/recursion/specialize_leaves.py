@@ -51,8 +51,10 @@ def _may_be_leaf_or_not(kind: ir.Kind, slots: tuple[str, ...]) -> bool:
                 return False
             case ir.Fact(ir.IsNone(name, ()), True):
                 reduced.discard(name)
-            case ir.Fact(ir.HasLength(name, count, ()), True) if count:
-                return False
+            case ir.Fact(ir.HasLength(name, count, ()), answer) if answer is (count > 0):
+                return False  # there are some, or there are not none
+            case ir.Fact(ir.HasLength(name, 0, ()), True):
+                reduced.discard(name)
             case ir.Fact(ir.Length(name, ()), answer):
                 if answer:
                     return False

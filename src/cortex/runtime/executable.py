@@ -107,7 +107,8 @@ class Executable:
 
         def run(loaded: _Loaded) -> Output:
             return Output(
-                loaded.names, loaded.program.run(batch, single, loaded.most(team), loaded.given(out, batch, single))
+                loaded.names,
+                loaded.program.run(self._nodes(batch), single, loaded.most(team), loaded.given(out, batch, single)),
             )
 
         return self._with_kinds(batch, run)
@@ -124,7 +125,9 @@ class Executable:
 
         def bind(loaded: _Loaded) -> Bound:
             given = loaded.given(out, batch, single)
-            return Bound(loaded.names, _native.Bound(loaded.program, batch, single, loaded.most(team), given))
+            return Bound(
+                loaded.names, _native.Bound(loaded.program, self._nodes(batch), single, loaded.most(team), given)
+            )
 
         return self._with_kinds(batch, bind)
 
@@ -180,7 +183,7 @@ class Executable:
             timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
-            best_us(lambda: program.prepare(batch)),
+            best_us(lambda: program.prepare(self._nodes(batch))),
             self.deviation(structures),
         )
 
@@ -214,13 +217,13 @@ class Executable:
         m = self._trace.model()
         weights = self._trace.weights.arrays(p.name for p in m.params)
         exact = _Loaded(self._build_in_f32(m), weights, self._trace.accessors)
-        want = Output(exact.names, exact.program.run(batch, False, 1)).nodes
+        want = Output(exact.names, exact.program.run(self._nodes(batch), False, 1)).nodes
         return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request, as it is for a call on the default number of threads."""
         batch = _batch(structures)
-        return self._with_kinds(batch, lambda loaded: loaded.linear_form(batch, self._threads))
+        return self._with_kinds(batch, lambda loaded: loaded.linear_form(self._nodes(batch), self._threads))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64.
@@ -232,6 +235,17 @@ class Executable:
         states = interp.run(loaded.compiled.model, loaded.params, form)
         order = form.arrays["order"]
         return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
+
+    def update(self, weights: Mapping[str, Any]) -> None:
+        """Use other weights of the same names and shapes from now on. Nothing is compiled."""
+        with self._lock:
+            self._trace.weights.replace(weights)
+            if self._loaded is not None:
+                self._loaded = self._load(self._loaded.compiled)
+
+    def _nodes(self, batch: Any) -> Any:
+        """The request as nodes to walk."""
+        return batch if isinstance(batch, Forest) else self._trace.roots(batch)
 
     def _team(self, threads: int | None) -> int:
         """How many threads a call runs on, once the program is one for several where that is so."""
@@ -292,10 +306,12 @@ class Executable:
                     self._compile()
 
     def _compile(self) -> None:
-        m = self._trace.model()
-        weights = self._trace.weights.arrays(p.name for p in m.params)
-        self._loaded = _Loaded(self._build(m, self._built_for), weights, self._trace.accessors)
+        self._loaded = self._load(self._build(self._trace.model(), self._built_for))
         self.compilations += 1
+
+    def _load(self, compiled: Compiled) -> _Loaded:
+        weights = self._trace.weights.arrays(p.name for p in self._trace.model().params)
+        return _Loaded(compiled, weights, self._trace.accessors)
 
 
 class _Loaded:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,8 @@ class Forest:
     """Structures as arrays; made by the constructors below.
 
     `fields` has one entry per node for each name: integers (int64), numbers (float32, of any shape per node), or a
-    tuple of any objects, such as the strings that a model compares a node's type with.
+    tuple of any objects, such as the strings that a model compares a node's type with. `names`, where given, is what
+    errors call the nodes instead of their numbers.
     """
 
     num_nodes: int
@@ -40,19 +41,77 @@ class Forest:
     lists: Mapping[str, tuple[Ints, Ints]]
     fields: Mapping[str, Column]
     roots: Ints
+    names: Sequence[Any] | None = None
 
     @classmethod
     def from_parents(
-        cls, parents: npt.ArrayLike, fields: Mapping[str, Any] | None = None, relation: str = "children"
+        cls,
+        parents: npt.ArrayLike,
+        fields: Mapping[str, Any] | None = None,
+        relation: str = "children",
+        names: Sequence[Any] | None = None,
     ) -> Forest:
         """Trees from the parent of every node, -1 for roots. Children stand in the order of their indices."""
         parent = _ints(parents, "parents")
         n = len(parent)
         _check_range(parent, "parents", -1, n)
-        order = np.argsort(parent, kind="stable")
-        children = order[np.searchsorted(parent[order], 0) :]
-        counts = np.bincount(parent[parent >= 0], minlength=n)
-        return cls.from_children(np.concatenate(([0], np.cumsum(counts))), children, fields, None, relation)
+        children = np.flatnonzero(parent >= 0)
+        return cls._from_pairs(parent[children], children, n, fields, None, relation, names)
+
+    @classmethod
+    def from_edges(
+        cls,
+        source: npt.ArrayLike,
+        target: npt.ArrayLike,
+        *,
+        child: Literal["source", "target"],
+        num_nodes: int | None = None,
+        fields: Mapping[str, Any] | None = None,
+        roots: npt.ArrayLike | None = None,
+        relation: str = "children",
+        names: Sequence[Any] | None = None,
+    ) -> Forest:
+        """Trees or graphs from the two ends of every edge.
+
+        `child` says which end is the child: "target" where edges lead from parents to children, "source" where they
+        lead from children to parents. The children of a node stand in the order of its edges; an edge that occurs
+        twice makes its child occur twice. Nodes without edges are roots and leaves; without `num_nodes`, the highest
+        node is the last that an edge has. The roots are the nodes that are nobody's child unless they are given.
+        """
+        if child not in ("source", "target"):
+            raise StructureError(
+                f"edges with child={child!r}: say which end of an edge is the child, 'target' where edges lead from "
+                "parents to children, 'source' where they lead from children to parents"
+            )
+        ends = {"source": _ints(source, "source"), "target": _ints(target, "target")}
+        lengths = {name: len(array) for name, array in ends.items()}
+        if lengths["source"] != lengths["target"]:
+            raise StructureError(
+                f"source and target must have one entry per edge each, but their lengths are {lengths}"
+            )
+        n = num_nodes
+        if n is None:
+            n = max((int(array.max()) + 1 for array in ends.values() if len(array)), default=0)
+        for name, array in ends.items():
+            _check_range(array, name, 0, n)
+        parent = ends["target" if child == "source" else "source"]
+        return cls._from_pairs(parent, ends[child], n, fields, roots, relation, names)
+
+    @classmethod
+    def _from_pairs(
+        cls,
+        parent: npt.NDArray[np.int64],
+        child: npt.NDArray[np.int64],
+        n: int,
+        fields: Mapping[str, Any] | None,
+        roots: npt.ArrayLike | None,
+        relation: str,
+        names: Sequence[Any] | None,
+    ) -> Forest:
+        """From the (parent, child) pairs of a graph of `n` nodes."""
+        pointer = np.concatenate(([0], np.cumsum(np.bincount(parent, minlength=n))))
+        index = child[np.argsort(parent, kind="stable")]
+        return cls.from_children(pointer, index, fields, roots, relation, names)
 
     @classmethod
     def from_children(
@@ -62,6 +121,7 @@ class Forest:
         fields: Mapping[str, Any] | None = None,
         roots: npt.ArrayLike | None = None,
         relation: str = "children",
+        names: Sequence[Any] | None = None,
     ) -> Forest:
         """Trees or graphs from lists of children: those of node i are index[pointer[i] : pointer[i+1]].
 
@@ -79,7 +139,7 @@ class Forest:
                 f"to {starts[-1]}" + (f" and falls after entry {steps[0]}" if len(steps) else "")
             )
         _check_range(children, "index", 0, n)
-        return cls._checked(n, {}, {relation: (_frozen32(starts), _frozen32(children))}, fields, roots)
+        return cls._checked(n, {}, {relation: (_frozen32(starts), _frozen32(children))}, fields, roots, names)
 
     @classmethod
     def from_slots(
@@ -121,6 +181,7 @@ class Forest:
         lists: dict[str, tuple[Ints, Ints]],
         fields: Mapping[str, Any] | None,
         roots: npt.ArrayLike | None,
+        names: Sequence[Any] | None = None,
     ) -> Forest:
         if n > MAX_NODES:
             raise StructureError(f"a forest of {n} nodes is too large; it may have {MAX_NODES}")
@@ -135,9 +196,10 @@ class Forest:
             top = _ints(roots, "roots")
             _check_range(top, "roots", 0, n)
         _native.check_forest(
-            list(slots.values()), [(pointer, index, name) for name, (pointer, index) in lists.items()], n
+            list(slots.values()), [(pointer, index, name) for name, (pointer, index) in lists.items()], n, names
         )
-        return cls(n, MappingProxyType(slots), MappingProxyType(lists), MappingProxyType(columns), _frozen32(top))
+        relations = (MappingProxyType(slots), MappingProxyType(lists))
+        return cls(n, *relations, MappingProxyType(columns), _frozen32(top), names)
 
     def node(self, index: int) -> ForestNode:
         """A view of one node, with its relations and fields as attributes."""
@@ -180,7 +242,8 @@ class ForestNode:
         return self._family.get(index) or ForestNode(self._forest, index, self._family)
 
     def __repr__(self) -> str:
-        return f"<node {self._index} of a forest>"
+        names = self._forest.names
+        return f"<node {self._index if names is None else repr(names[self._index])} of a forest>"
 
 
 def _ints(values: npt.ArrayLike, what: str) -> npt.NDArray[np.int64]:
@@ -206,9 +269,8 @@ def _check_range(array: npt.NDArray[np.int64], what: str, low: int, end: int) ->
     if len(wrong):
         at = int(wrong[0])
         none = " (-1 for none)" if low == -1 else ""
-        raise StructureError(
-            f"{what}[{at}] is {array[at]}, which is no node; the forest has nodes 0 to {end - 1}{none}"
-        )
+        nodes = f"nodes 0 to {end - 1}" if end > 0 else "no nodes"
+        raise StructureError(f"{what}[{at}] is {array[at]}, which is no node; the forest has {nodes}{none}")
 
 
 def _frozen32(array: npt.NDArray[Any]) -> Ints:

@@ -24,6 +24,7 @@ from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.lower.linear_form import LinearForm
 from cortex.ra.guards import length_told
 from cortex.ra.ir import (
+    Counts,
     Each,
     Equals,
     Fact,
@@ -192,6 +193,8 @@ def _test(test: Test) -> tuple[Any, ...]:
             return ("length", name, _path(path))
         case HasLength(name, count, path):
             return ("has_length", name, count, _path(path))
+        case Counts(name, relation, path):
+            return ("counts", name, relation, _path(path))
         case Equals(name, value, path):
             return ("equals", name, value, _path(path))
         case Value(name, path):
@@ -223,7 +226,7 @@ def _tested(m: Model) -> Iterator[str]:
             match fact.test:
                 case IsLeaf():
                     pass
-                case IsNone(name) | Length(name) | HasLength(name) | Equals(name) | Value(name):
+                case IsNone(name) | Length(name) | HasLength(name) | Counts(name) | Equals(name) | Value(name):
                     yield name
                 case _:
                     assert_never(fact.test)

@@ -44,14 +44,6 @@ class Circuit:
             {"left": self.left, "right": self.right}, fields={"word": self.word}, roots=self.outputs
         )
 
-    def forest_of_children(self) -> Forest:
-        """The graph with one list relation `children` (left, right) instead of the two slots."""
-        gates = np.flatnonzero(self.left >= 0)
-        pointer = np.zeros(len(self.left) + 1, dtype=np.int64)
-        pointer[gates + 1] = 2
-        index = np.stack([self.left[gates], self.right[gates]], axis=1).reshape(-1)
-        return Forest.from_children(np.cumsum(pointer), index, fields={"word": self.word}, roots=self.outputs)
-
 
 def read_aiger(source: bytes | Path) -> Circuit:
     """The circuit in a binary AIGER file (a Path) or its bytes."""

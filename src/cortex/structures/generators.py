@@ -1,6 +1,6 @@
 """Random structures, the same for the same `random.Random(seed)`.
 
-`parse_tree` has the size and the depth of real parse trees; the others are the extreme shapes.
+`parse_tree` has the size and the depth of real parse trees, `random_tree` the shape of dependency trees.
 """
 
 from __future__ import annotations
@@ -54,19 +54,6 @@ def perfect_tree(rng: Random, height: int, vocab: int = DEFAULT_VOCAB) -> Binary
     return level[0]
 
 
-def chain(rng: Random, length: int, vocab: int = DEFAULT_VOCAB) -> Node:
-    """The top of a chain of `length` nodes, each but the last with one child; every node has a word."""
-    top = Node((), random_word(rng, vocab))
-    for _ in range(length - 1):
-        top = Node((top,), random_word(rng, vocab))
-    return top
-
-
-def star(rng: Random, leaves: int, vocab: int = DEFAULT_VOCAB) -> Node:
-    """One node over `leaves` leaves; every node has a word."""
-    return Node([Node((), random_word(rng, vocab)) for _ in range(leaves)], random_word(rng, vocab))
-
-
 def random_tree(rng: Random, nodes: int, vocab: int = DEFAULT_VOCAB) -> Node:
     """A random recursive tree (each node's parent uniform among the earlier ones), with a word at every node.
 
@@ -75,24 +62,7 @@ def random_tree(rng: Random, nodes: int, vocab: int = DEFAULT_VOCAB) -> Node:
     children: list[list[int]] = [[] for _ in range(nodes)]
     for i in range(1, nodes):
         children[rng.randrange(i)].append(i)
-    return _assemble(rng, children, vocab)
-
-
-def random_dag(rng: Random, nodes: int, reuse: float = 0.3, vocab: int = DEFAULT_VOCAB) -> Node:
-    """A random tree with extra edges: each node but the root gets a second parent with probability `reuse`."""
-    children: list[list[int]] = [[] for _ in range(nodes)]
-    for i in range(1, nodes):
-        parent = rng.randrange(i)
-        children[parent].append(i)
-        other = rng.randrange(i)
-        if other != parent and rng.random() < reuse:
-            children[other].append(i)
-    return _assemble(rng, children, vocab)
-
-
-def _assemble(rng: Random, children: list[list[int]], vocab: int) -> Node:
-    """Node 0 of a graph whose edges lead to higher numbers."""
     made: dict[int, Node] = {}
-    for i in reversed(range(len(children))):
+    for i in reversed(range(nodes)):
         made[i] = Node([made[child] for child in children[i]], random_word(rng, vocab))
     return made[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from cortex.errors import StructureError
@@ -28,10 +29,46 @@ def hashed(size: int = DEFAULT_SIZE) -> Callable[[str], int]:
     return word_id
 
 
+class Vocabulary(dict[str, int]):
+    """The ids of the words that occur in `words`: the most frequent first, equally frequent ones as they come.
+
+    `size` keeps that many ids at most, `unknown` counted; words that occur fewer than `at_least` times are left out.
+    The id of a word that is not there is 0, that of `unknown`; with `unknown=None` it is an error to look it up. An
+    embedding table has `len(vocabulary)` rows, and `list(vocabulary)` is all there is to keep in a file.
+    """
+
+    def __init__(
+        self, words: Iterable[str], *, size: int | None = None, at_least: int = 1, unknown: str | None = "<unk>"
+    ) -> None:
+        if size is not None and size < 1:
+            raise StructureError(f"Vocabulary(size={size}): it needs at least one entry; give a positive size")
+        kept = [] if unknown is None else [unknown]
+        kept += [word for word, count in Counter(words).most_common() if count >= at_least and word != unknown]
+        super().__init__({word: i for i, word in enumerate(kept[:size])})
+        self._has_unknown = unknown is not None
+        if not self:
+            raise StructureError("Vocabulary(words): there are no words; give some, or a name for unknown ones")
+
+    def __missing__(self, word: str) -> int:
+        if self._has_unknown:
+            return 0
+        raise not_in(self, word)
+
+
+def not_in(words: Mapping[str, int], word: str) -> StructureError:
+    """What to say of a word that a vocabulary lacks."""
+    return StructureError(
+        f"looking up {word!r}: it is not in the vocabulary of {len(words)} words; "
+        "add it, or pass words=lambda word: vocabulary.get(word, 0)"
+    )
+
+
 def word_ids(words: Words | None) -> Callable[[str], int]:
     """What an adapter calls for each word: `words` itself, a lookup that refuses unknown words, or a hash."""
     if words is None:
         return hashed()
+    if isinstance(words, Vocabulary):
+        return words.__getitem__
     if not isinstance(words, Mapping):
         return words
     table = words
@@ -40,9 +77,6 @@ def word_ids(words: Words | None) -> Callable[[str], int]:
         try:
             return table[word]
         except KeyError:
-            raise StructureError(
-                f"looking up {word!r}: it is not in the vocabulary of {len(table)} words; "
-                "add it, or pass words=lambda word: vocabulary.get(word, 0)"
-            ) from None
+            raise not_in(table, word) from None
 
     return word_id

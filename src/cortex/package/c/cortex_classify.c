@@ -44,8 +44,10 @@ static int32_t answer(const cortex_linear *l, const cortex_test *test, int32_t n
       column = &l->in->columns[test->number];
       if (!is_present(column, node)) return test->none;
       if (test->num_answers == 0) return test->otherwise; /* a column of which only this is asked has no values */
-      if (test->subject == CORTEX_OF_INTEGERS) integer = ((const int64_t *)column->values)[node];
-      else number = ((const float *)column->values)[node];
+      if (test->subject == CORTEX_OF_NUMBERS) number = ((const float *)column->values)[node];
+      else integer = ((const int64_t *)column->values)[node];
+      if (test->subject == CORTEX_OF_COUNT)
+        integer = integer == l->list_len[(int64_t)node * l->d->num_lists + test->list];
   }
   for (int32_t i = 0; i < test->num_answers; ++i) {
     const cortex_answer *known = &test->answers[i];

@@ -44,6 +44,11 @@ def sink_slices_into_ops(g: Graph, op: ir.Op) -> ir.Op | None:
     """A slice of a pointwise op, a contraction or a reduction is that op on slices, if nothing else needs it."""
     if not isinstance(op, ir.Slice) or not _only_disjoint_slices(g, op.x):
         return None
+    return slice_of_op(g, op)
+
+
+def slice_of_op(g: Graph, op: ir.Slice) -> ir.Op | None:
+    """A slice of an op that computes as that op on slices, whatever else needs the op."""
     ranges = op.ranges
     match g.op(op.x):
         case ir.Unary(fn, x):

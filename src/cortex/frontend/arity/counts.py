@@ -1,0 +1,48 @@
+"""Attributes that say how many children a node has: `for i in range(node.num_children)`.
+
+What a model does with such a number is the same as what it does with `len(node.children)`. So where the attribute is
+the length of the list, the length is asked for instead, which leaves one question that depends on the arity.
+"""
+
+from __future__ import annotations
+
+from cortex.frontend.builder import builder
+from cortex.frontend.facts import Answer, Path
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.signals import Restart
+from cortex.ra.ir import Counts, Equals, Fact, Length, Value
+
+
+def ask_value(name: str, path: Path) -> Answer:
+    """The value of an attribute."""
+    length = _length(name, path)
+    return builder().facts.ask(Value(name, path)) if length is None else length
+
+
+def ask_equals(name: str, value: Answer, path: Path) -> Answer:
+    """Does an attribute equal `value`?"""
+    length = _length(name, path)
+    return builder().facts.ask(Equals(name, value, path)) if length is None else length == value
+
+
+def _length(name: str, path: Path) -> Answer:
+    """The number of children that the attribute says, if it is the number of children in a list of the node itself."""
+    b = builder()
+    relation = b.knowledge.counts.get(name)
+    if path or relation is None or not b.facts.ask(Counts(name, relation)):
+        return None
+    return b.facts.ask(Length(relation))
+
+
+def learn_counts(k: Knowledge, guard: tuple[Fact, ...]) -> None:
+    """Learn which attributes are lengths of lists from the facts of a real node, and trace anew if any is.
+
+    One child proves nothing: many attributes are 1. A wrong guess costs a question, no more.
+    """
+    lengths = {fact.answer: fact.test.name for fact in guard if isinstance(fact.test, Length) and not fact.test.path}
+    for fact in guard:
+        if isinstance(fact.test, Value) and not fact.test.path and type(fact.answer) is int and fact.answer > 1:
+            relation = lengths.get(fact.answer)
+            if relation is not None and fact.test.name not in k.counts:
+                k.counts[fact.test.name] = relation
+                raise Restart

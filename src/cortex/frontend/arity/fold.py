@@ -1,0 +1,91 @@
+"""Completing a fold: the terms of all children become one reduction over children.
+
+before:  ((0 + t_0) + t_1) + t_2                          for 3 children
+after:   sum over children of t_k
+
+Terms need not come in order, nor one by one: `s = s + U @ h_k + b` in a loop over children has the terms U @ h_0, b,
+U @ h_1, b, ..., which is the sum over children of U @ h_k, and n times b.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Whole
+from cortex.ra import ir
+
+if TYPE_CHECKING:
+    from cortex.frontend.arity.roll import Rolling
+
+
+def settle(r: Rolling, fold: Fold) -> Whole | Part:
+    """The fold with every complete set of parts reduced; what is left must be of one child."""
+    terms = fold.terms
+    while True:
+        left = _left(r, fold.fn, terms)
+        of = {term.child for term in left.values()}
+        if len(of) <= 1:
+            return _combined(r, fold.fn, terms, left)
+        opened = tuple(
+            inner for i, term in enumerate(terms) for inner in (_opened(r, fold.fn, term) if i in left else (term,))
+        )
+        if opened == terms:
+            (relation, first), (_, second) = sorted(of, key=str)[:2]
+            raise NotAlike(f"children {first} and {second} of '{relation}' enter {SAID[fold.fn]} differently")
+        terms = opened
+
+
+SAID = {"add": "a sum", "max": "a maximum", "min": "a minimum"}
+
+
+def _left(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...]) -> dict[int, Part]:
+    """The parts, by position, that are not in a complete set: one for each child.
+
+    A sum may have a set several times; what some child has more often than another is left.
+    """
+    counts: dict[str, Counter[int]] = {}
+    for term in terms:
+        if isinstance(term, Part) and term.child[1] is not None:
+            counts.setdefault(term.name, Counter())[term.child[1]] += 1
+    met: Counter[Part] = Counter()
+    left: dict[int, Part] = {}
+    for position, term in enumerate(terms):
+        if isinstance(term, Part):
+            relation, index = term.child
+            own = counts.get(term.name, Counter())
+            is_complete = index is not None and len(own) == r.lengths.get(relation)
+            met[term] += 1
+            if not is_complete or (fn == "add" and met[term] > min(own.values())):
+                left[position] = term
+    return left
+
+
+def _opened(r: Rolling, fn: FoldFn, term: Whole | Part) -> tuple[Whole | Part, ...]:
+    """The terms of a term that is itself a sum (or maximum, minimum)."""
+    match r.graph.op(term.name):
+        case ir.Binary(inner, x, y) if inner == fn:
+            return r.taken(x, term), r.taken(y, term)
+        case ir.Binary("sub", x, y) if fn == "add":
+            return r.taken(x, term), r.taken(r.emit(ir.Unary("neg", y)), term)
+        case _:
+            return (term,)
+
+
+def _combined(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...], left: dict[int, Part]) -> Whole | Part:
+    """One reduction for each complete set of parts, what is per node, then what is left of one child."""
+    kept = [term for position, term in enumerate(terms) if position not in left]
+    counts = Counter(term.name for term in kept)
+    names = []
+    for term in {term.name: term for term in kept}.values():
+        name, times = term.name, counts[term.name]
+        if isinstance(term, Part):
+            relation = term.child[0]
+            name, times = r.emit(ir.OverChildren(fn, name, relation)), times // r.lengths[relation]
+        if fn == "add" and times > 1:
+            name = r.emit(ir.Binary("mul", r.emit(ir.Fill(float(times), ())), name))
+        names.append(name)
+    first, *others = (*names, *(term.name for term in left.values()))
+    for other in others:
+        first = r.emit(ir.Binary(fn, first, other))
+    return r.taken(first, next(iter(left.values()), None))

@@ -1,0 +1,58 @@
+"""Do two kinds compute the same, up to the names of lets and the order of terms?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from cortex.ra import ir
+from cortex.ra.shapes import operand_names, rename_operands
+
+
+def same_graph(a: ir.Kind, b: ir.Kind) -> bool:
+    """Are the results of `a` and `b` the same expressions?
+
+    The order and nesting of sums, products, maxima and minima does not count, and a - b is a + (-b). Constants may
+    differ by the rounding of a float32.
+    """
+    numbers: dict[Any, int] = {}
+    return _numbered(a, numbers) == _numbered(b, numbers)
+
+
+CHAINS = ("add", "mul", "max", "min")
+
+
+def _numbered(kind: ir.Kind, numbers: dict[Any, int]) -> list[int]:
+    """A number for each result; equal expressions have equal numbers."""
+    number: dict[str, int] = {}
+    chains: dict[tuple[str, str], Counter[int]] = {}
+
+    def intern(key: Any) -> int:
+        return numbers.setdefault(key, len(numbers))
+
+    def terms(fn: str, x: str) -> Counter[int]:
+        return chains.get((fn, x), Counter({number[x]: 1}))
+
+    for let in kind.lets:
+        match let.op:
+            case ir.Binary("sub", x, y):
+                negative = Counter({intern(("neg", n)): times for n, times in terms("add", y).items()})
+                chain, fn = terms("add", x) + negative, "add"
+            case ir.Unary("neg", x):
+                chain, fn = Counter({intern(("neg", n)): times for n, times in terms("add", x).items()}), "add"
+            case ir.Binary(fn, x, y) if fn in CHAINS:
+                chain = terms(fn, x) + terms(fn, y)
+            case op:
+                form = _form(op)
+                number[let.name] = intern((form, tuple(number[x] for x in operand_names(op)), let.type))
+                continue
+        chains[fn, let.name] = chain
+        single = len(chain) == 1 and next(iter(chain.values())) == 1
+        number[let.name] = next(iter(chain)) if single else intern((fn, frozenset(chain.items()), let.type))
+    return [number[result] for result in kind.results]
+
+
+def _form(op: ir.Op) -> ir.Op:
+    if isinstance(op, ir.Fill):
+        return ir.Fill(float(f"{op.value:.6g}"), op.shape)
+    return rename_operands(op, dict.fromkeys(operand_names(op), ""))

@@ -1,0 +1,63 @@
+"""Answers about a node that has another number of children than the one at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cortex.frontend.facts import Answer, Exploring, Oracle, Path, Seen
+from cortex.frontend.signals import NeedsExample
+from cortex.ra.ir import Counts, IsLeaf, Item, Length, Test
+
+
+def supposing(oracle: Oracle, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None) -> Oracle:
+    """An oracle like `oracle` that supposes these lengths of the node's own lists, and other facts."""
+    facts = {**(facts or {}), **{Length(name): n for name, n in lengths.items()}}
+    if isinstance(oracle, Seen):
+        return Supposed(oracle, lengths, facts)
+    assert isinstance(oracle, Exploring)
+    return Exploring({**oracle.forced, **facts}, oracle.knowledge)
+
+
+class Supposed(Seen):
+    """A real node, as if it had other numbers of children.
+
+    Child i of a list is the real child i, or if there are fewer, one of those there are.
+    """
+
+    def __init__(self, seen: Seen, lengths: Mapping[str, int], facts: Mapping[Test, Answer]) -> None:
+        super().__init__(seen.node, seen.knowledge)
+        self.lengths = lengths
+        self.facts = facts
+
+    def answer(self, test: Test) -> Answer:
+        """What is supposed, else what is true of the real node."""
+        if test in self.facts:
+            return self.facts[test]
+        match test:
+            case IsLeaf(()) if any(self.lengths.values()):
+                return False
+            case Counts(_, relation, ()) if relation in self.lengths:
+                return True
+            case _:
+                return super().answer(test)
+
+    def sample(self, name: str, path: Path) -> Any:
+        """The attribute's value; a list of the supposed length."""
+        value = super().sample(name, path)
+        if path or name not in self.lengths or not isinstance(value, list | tuple):
+            return value
+        if not value and self.lengths[name]:
+            raise NeedsExample(f"a node with children in '{name}'")
+        return type(value)(value[i % len(value)] for i in range(self.lengths[name]))
+
+    def resolve(self, path: Path) -> Any:
+        """The real node that stands for the one at `path`."""
+        match path:
+            case (Item(name, index), *rest) if name in self.lengths:
+                there = len(self.knowledge.accessors.items(self.node, name))
+                if there == 0:
+                    raise NeedsExample(f"a node with children in '{name}'")
+                return super().resolve((Item(name, index % there), *rest))
+            case _:
+                return super().resolve(path)

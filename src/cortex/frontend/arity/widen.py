@@ -1,0 +1,207 @@
+"""From the kind of one number of children to a kind of any number.
+
+A model that takes its children one by one asks how many there are, and its trace is for that number only. `widen` has
+the model traced for other numbers as well, as if the node had so many children (see `supposing`). Where these traces
+are instances of one pattern, the pattern is the kind of all of them, and of every other number of children. Numbers for
+which the trace is something else keep kinds of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from types import CodeType
+
+from cortex.frontend.arity.agree import Lengths
+from cortex.frontend.arity.pattern import find_pattern, is_instance
+from cortex.frontend.arity.supposing import supposing
+from cortex.frontend.arity.values import NotAlike
+from cortex.frontend.decision import DecisionTree, Traced
+from cortex.frontend.facts import Answer, Facts, Oracle
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
+from cortex.frontend.trace_kind import trace_kind
+from cortex.ra.ir import Fact, IsLeaf, IsNone, Item, Kind, Length, Test
+
+Guard = tuple[Fact, ...]
+
+FOUND_AT = (5, 8, 33)
+"""The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
+
+CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
+"""For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
+
+MOST_CONSTANT = 64
+"""A number up to this that the code of the model mentions is checked too, and the next one: `if len(kids) > 10`."""
+
+
+def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> bool:
+    """Add a kind of any arity to the tree, found from `kind`, which was traced with the answers of `oracle`.
+
+    False if there is none, or if it cannot be told yet. The reason why there is none goes to `tree.per_arity`.
+    """
+    lists = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
+    for count in range(len(lists), 0, -1):
+        for chosen in combinations(lists, count):
+            key = open_lengths(kind.guard, chosen)
+            if key in tree.per_arity:
+                continue
+            try:
+                _Widening(k, tree, kind, oracle, chosen).run()
+                return True
+            except NotAlike as reason:
+                where = "" if reason.span is None else f" (line {reason.span.line})"
+                tree.per_arity[key] = f"{reason.reason}{where}"
+            except (NeedsExample, NeedsStates):
+                return False
+    return False
+
+
+def open_lengths(guard: Guard, lists: tuple[str, ...]) -> Guard:
+    """The guard with the lengths of these lists left open, and without questions about their items."""
+    return tuple(fact for fact in _with_lengths(guard, lists, {}) if _item(fact.test, lists) is None)
+
+
+@dataclass(frozen=True)
+class _Widening:
+    """One attempt: for these lists at once."""
+
+    k: Knowledge
+    tree: DecisionTree
+    kind: Traced
+    oracle: Oracle
+    chosen: tuple[str, ...]
+
+    def run(self) -> None:
+        pattern = find_pattern(self._traces(), tuple(self.k.lists))
+        self._exclude(pattern)
+        guard = open_lengths(self.kind.guard, self.chosen)
+        for other in list(self.tree.order):
+            if open_lengths(other.guard, self.chosen) == guard and self._fits(other, pattern):
+                self.tree.remove(other)
+        self.tree.insert(Traced(guard, pattern.lets, dict(zip(self.kind.results, pattern.results, strict=True))))
+
+    def _traces(self) -> Iterator[tuple[Lengths, Traced]]:
+        """Traces to find the pattern in, each made when those before it have been found to be alike."""
+        for i in range(len(FOUND_AT)):
+            lengths = self._lengths(i)
+            kind = self._attempt(lengths)
+            if not isinstance(kind, Traced):
+                raise NotAlike(f"it cannot be traced for {_said(lengths)}")
+            if not self._asks_the_same(kind.guard):
+                raise NotAlike("what it asks of a node depends on the number of its children")
+            if list(kind.results) != list(self.kind.results):
+                raise NotAlike("which states it has depends on the number of its children")
+            if i == 0:
+                self._check_items(lengths, kind)
+            yield lengths, kind
+
+    def _lengths(self, i: int) -> dict[str, int]:
+        """Different lengths for different lists."""
+        return {name: FOUND_AT[(i + j) % len(FOUND_AT)] for j, name in enumerate(self.chosen)}
+
+    def _attempt(self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None) -> Traced | Guard:
+        """The kind of a node with so many children; or, where the model fails, the questions it got to."""
+        asked = Facts(supposing(self.oracle, lengths, facts))
+        try:
+            return trace_kind(self.k, asked)
+        except (Exception, Impossible, MissingAttribute):
+            return asked.guard()
+
+    def _asks_the_same(self, guard: Guard) -> bool:
+        return open_lengths(guard, self.chosen) == open_lengths(self.kind.guard, self.chosen)
+
+    def _check_items(self, lengths: Lengths, kind: Traced) -> None:
+        """Refuse a model that does different things for different children.
+
+        That an attribute of a child is None may be asked, if the model fails where it is or does not care.
+        """
+        asked = [(test, answer) for test, answer in _facts(kind.guard) if _item(test, self.chosen) is not None]
+        for test, answer in asked:
+            if not isinstance(test, IsNone) or answer is True or len(test.path) > 1:
+                what = "being a leaf" if isinstance(test, IsLeaf) else f"'{test.name}'"
+                raise NotAlike(f"what it does depends on {what} of a child")
+        for test, _ in asked:
+            if _item(test, self.chosen) not in (0, max(lengths.values()) - 1):
+                continue  # the others are like these
+            assert isinstance(test, IsNone)
+            try:
+                other = self._attempt(lengths, {test: True})
+            except (NeedsExample, NeedsStates):
+                raise NotAlike(f"what it does where '{test.name}' of a child is None is not known") from None
+            if isinstance(other, Traced) and (other.lets, other.results) != (kind.lets, kind.results):
+                raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
+
+    def _exclude(self, pattern: Kind) -> None:
+        """Keep lengths for which the trace is no instance of the pattern from the kind of any arity."""
+        base = self._lengths(0)
+        for lengths in filter(self._is_possible, self._checked(base)):
+            try:
+                other = self._attempt(lengths)
+            except (NeedsExample, NeedsStates):
+                other = self.kind.guard
+            if isinstance(other, Traced) and self._asks_the_same(other.guard) and self._fits(other, pattern):
+                continue
+            guard = other.guard if isinstance(other, Traced) else other
+            special = {name: n for name, n in lengths.items() if n != base[name]}
+            self.tree.exclude(_before_items(_with_lengths(guard, self.chosen, special), self.chosen))
+        if not self._fits(self.kind, pattern):
+            self.tree.exclude(_before_items(self.kind.guard, self.chosen))
+
+    def _fits(self, kind: Traced, pattern: Kind) -> bool:
+        """Is a kind of the same questions an instance of the pattern?"""
+        lengths = {t.name: n for t, n in _facts(kind.guard) if isinstance(t, Length) and isinstance(n, int)}
+        known = {name: n for name, n in lengths.items() if name in self.chosen}
+        return list(kind.results) == list(self.kind.results) and is_instance(kind, pattern, known, tuple(self.k.lists))
+
+    def _checked(self, base: dict[str, int]) -> Iterator[dict[str, int]]:
+        """Lengths that may be special: each list by itself, and none or one in all lists."""
+        numbers = dict.fromkeys((*CHECKED_AT, *_constants(self.k.model.function.__code__)))
+        for name in self.chosen:
+            yield from ({**base, name: n} for n in numbers if n != base[name])
+        if len(self.chosen) > 1:
+            yield from (dict.fromkeys(self.chosen, n) for n in (0, 1))
+
+    def _is_possible(self, lengths: Lengths) -> bool:
+        """A node that is no leaf has children in some relation."""
+        relations = {*self.k.slots, *self.k.lists}
+        return any(lengths.values()) or Fact(IsLeaf(), False) not in self.kind.guard or relations != set(lengths)
+
+
+def _facts(guard: Guard) -> Iterator[tuple[Test, Answer]]:
+    return ((fact.test, fact.answer) for fact in guard)
+
+
+def _with_lengths(guard: Guard, lists: tuple[str, ...], lengths: Lengths) -> Guard:
+    """The guard with these lengths of the lists; those of the others are left open."""
+    own = {Length(name) for name in lists}
+    return tuple(replace(f, answer=lengths.get(f.test.name)) if f.test in own else f for f in guard)
+
+
+def _before_items(guard: Guard, lists: tuple[str, ...]) -> Guard:
+    """The questions before the first one about an item of the lists."""
+    first = next((i for i, fact in enumerate(guard) if _item(fact.test, lists) is not None), len(guard))
+    return guard[:first]
+
+
+def _item(test: Test, lists: tuple[str, ...]) -> int | None:
+    """The index of the child in one of the lists that the question is about."""
+    match test.path:
+        case (Item(name, index), *_) if name in lists:
+            return index
+        case _:
+            return None
+
+
+def _constants(code: CodeType) -> Iterator[int]:
+    """The whole numbers that the code mentions, each with the next one."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _constants(constant)
+        elif type(constant) is int and 0 <= constant <= MOST_CONSTANT:
+            yield from (constant, constant + 1)
+
+
+def _said(lengths: Lengths) -> str:
+    return " and ".join(f"{n} children in '{name}'" for name, n in lengths.items())

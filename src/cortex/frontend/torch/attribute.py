@@ -1,0 +1,120 @@
+"""`node.NAME` where torch code is traced: with torch's operators, and torch's methods where its value is a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from cortex.frontend.facts import ABSENT
+from cortex.frontend.foreign import TORCH
+from cortex.frontend.signals import NeedsExample
+from cortex.frontend.standin import Attribute, IndexableAttribute, StandIn
+from cortex.frontend.torch.fields import field_tensor
+from cortex.frontend.torch.tensor import TorchTensor, call
+from cortex.frontend.torch.tokens import is_constructing
+
+OPERATORS = (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow", "neg",
+    "pos", "abs",
+)  # fmt: skip
+"""Special methods that compute with the field."""
+
+
+class TorchAttribute(Attribute):
+    """`owner.name`, which is not None."""
+
+    __slots__ = ()
+
+    def _cortex_is_array(self) -> bool:
+        """Is its value a tensor of torch, an array, or a list of numbers?"""
+        sample = self._cortex_sample()
+        numbers = isinstance(sample, list | tuple) and bool(sample) and all(isinstance(n, int | float) for n in sample)
+        return numbers or isinstance(sample, np.ndarray) or hasattr(sample, "detach")
+
+    def _cortex_class(self) -> type:
+        sample = self._cortex_sample()
+        return type(sample) if sample is not ABSENT and self._cortex_is_array() else super()._cortex_class()
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith(("__", "_cortex")):
+            if self._cortex_is_array():
+                return getattr(field_tensor(self), name)
+            if self._cortex_sample() is ABSENT and hasattr(torch.Tensor, name):
+                raise NeedsExample(f"whether '{self._cortex_name}' is a child or a tensor")
+        return super().__getattr__(name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(field_tensor(self)) if self._cortex_is_array() else super().__iter__()
+
+    def __len__(self) -> int:
+        return len(field_tensor(self)) if self._cortex_is_array() else super().__len__()
+
+    def __bool__(self) -> bool:
+        return bool(field_tensor(self)) if self._cortex_is_array() else super().__bool__()
+
+    def __index__(self) -> int:
+        tokens = getattr(TORCH.get(), "tokens", None)
+        return tokens.whole(self) if tokens is not None and is_constructing() else super().__index__()
+
+    def __float__(self) -> float:
+        tokens = getattr(TORCH.get(), "tokens", None)
+        return tokens.float(self) if tokens is not None and is_constructing() else super().__float__()
+
+    def __eq__(self, other: object) -> Any:
+        return self._cortex_compare("eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._cortex_compare("ne", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._cortex_compare("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._cortex_compare("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._cortex_compare("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._cortex_compare("ge", other)
+
+    __hash__ = Attribute.__hash__
+
+    def _cortex_compare(self, name: str, other: object) -> Any:
+        """Elementwise with tensors; else what the module does depends on it."""
+        method = f"__{name}__"
+        if other is not None and (isinstance(other, TorchTensor | torch.Tensor) or self._cortex_is_array()):
+            return call(getattr(torch.Tensor, method), self, other)
+        return getattr(Attribute, method)(self, other)
+
+
+class IndexableTorchAttribute(TorchAttribute, IndexableAttribute):
+    """One that may be a list of children, or a tensor."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        return call(torch.Tensor.__getitem__, self, key) if self._cortex_is_array() else super().__getitem__(key)
+
+
+def torch_attribute(owner: StandIn, name: str) -> Attribute:
+    """`owner.name` where torch code is traced; not indexable where it is a number."""
+    found = TorchAttribute(owner, name)
+    return found if isinstance(found._cortex_sample(), int | float) else IndexableTorchAttribute(owner, name)
+
+
+def _operator(name: str) -> Any:
+    function = getattr(torch.Tensor, f"__{name}__")
+
+    def operator(self: Any, *args: Any) -> Any:
+        return call(function, self, *args)
+
+    operator.__name__ = f"__{name}__"
+    return operator
+
+
+for _name in OPERATORS:
+    setattr(TorchAttribute, f"__{_name}__", _operator(_name))

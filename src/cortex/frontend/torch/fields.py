@@ -1,0 +1,49 @@
+"""A field of a node as a symbolic tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from cortex.frontend.builder import builder
+from cortex.frontend.facts import ABSENT
+from cortex.frontend.signals import NeedsExample
+from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.content import integers
+from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
+
+WHOLE_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def field_tensor(x: Attribute) -> TorchTensor:
+    """Integers where the field is one, so that it can index; else floats."""
+    shape, whole = _form(x)
+    frozen = f"node.{x._cortex_name}"
+    if whole and all(n == 1 for n in shape):
+        return TorchTensor(integers([x._cortex_index()], shape), frozen=frozen)
+    value = x._cortex_value()
+    return TorchTensor(value, meta_tensor(value.shape, torch.int64 if whole else torch.float32), frozen)
+
+
+def _form(x: Attribute) -> tuple[tuple[int, ...], bool]:
+    """The shape of a real value of the field, and whether it consists of integers."""
+    k, name, sample = builder().knowledge, x._cortex_name, x._cortex_sample()
+    if sample is not ABSENT:
+        k.forms[name] = _form_of(sample)
+    elif name not in k.forms:
+        if name not in k.accessors.shapes:
+            raise NeedsExample(f"the shape of the field '{name}'")
+        return k.accessors.shapes[name], False
+    return k.forms[name]
+
+
+def _form_of(sample: Any) -> tuple[tuple[int, ...], bool]:
+    if hasattr(sample, "detach"):
+        return tuple(sample.shape), sample.dtype in WHOLE_TYPES
+    try:
+        array = np.asarray(sample)
+    except (TypeError, ValueError):
+        return (), False  # what computes with it says what is wrong
+    return tuple(array.shape), array.dtype.kind in "iu"

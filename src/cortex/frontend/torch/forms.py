@@ -1,0 +1,118 @@
+"""The form of a result: which tensors it has, and what they are put in (tuples, lists, dicts, dataclasses, ...).
+
+    flatten((h, {"c": c}))   ->  Form, [h, c]
+    form.rebuild([h, c])     ->  (h, {"c": c})
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cortex.frontend.spans import fail
+
+PLAIN = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True)
+class Form:
+    """A tensor ("tensor"), a plain value that is always the same ("plain"), or a collection of forms."""
+
+    kind: Literal["tensor", "plain", "tuple", "list", "dict", "record"]
+    make: Any = None  # the plain value; the class of a record
+    keys: tuple[Any, ...] = ()
+    parts: tuple[Form, ...] = ()
+
+    def names(self) -> Iterator[str]:
+        """A readable name for each tensor: "out", "0", "h", "state_c"."""
+        for name in self._names():
+            yield name or "out"
+
+    def _names(self) -> Iterator[str]:
+        if self.kind == "tensor":
+            yield ""
+        for key, part in zip(self.keys, self.parts, strict=True):
+            for inner in part._names():
+                yield f"{key}_{inner}" if inner else str(key)
+
+    @property
+    def count(self) -> int:
+        """How many tensors it has."""
+        return 1 if self.kind == "tensor" else sum(part.count for part in self.parts)
+
+    def rebuild(self, tensors: list[Any]) -> Any:
+        """The result with these tensors."""
+        return self._rebuild(iter(tensors))
+
+    def _rebuild(self, tensors: Iterator[Any]) -> Any:
+        if self.kind == "tensor":
+            return next(tensors)
+        if self.kind == "plain":
+            return self.make
+        values = [part._rebuild(tensors) for part in self.parts]
+        match self.kind:
+            case "tuple":
+                return tuple(values)
+            case "list":
+                return values
+            case "dict":
+                return dict(zip(self.keys, values, strict=True))
+            case _:
+                return _record(self.make, self.keys, values)
+
+    def text(self) -> str:
+        """For messages: `(tensor, {'c': tensor})`."""
+        match self.kind:
+            case "tensor":
+                return "a tensor"
+            case "plain":
+                return repr(self.make)
+            case "tuple":
+                return f"({', '.join(part.text() for part in self.parts)})"
+            case "list":
+                return f"[{', '.join(part.text() for part in self.parts)}]"
+            case _:
+                inside = ", ".join(f"{k!r}: {part.text()}" for k, part in zip(self.keys, self.parts, strict=True))
+                return f"{{{inside}}}" if self.kind == "dict" else f"{self.make.__name__}({inside})"
+
+
+def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
+    if hasattr(made, "_make"):
+        return made._make(values)
+    record = object.__new__(made)  # without __init__, which may take other arguments
+    for key, value in zip(keys, values, strict=True):
+        object.__setattr__(record, key, value)
+    return record
+
+
+def flatten(result: Any, is_tensor: Callable[[Any], bool]) -> tuple[Form, list[Any]]:
+    """The form of a result and its tensors in order."""
+    tensors: list[Any] = []
+    return _form(result, is_tensor, tensors), tensors
+
+
+def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any]) -> Form:
+    if is_tensor(x):
+        tensors.append(x)
+        return Form("tensor")
+    match x:
+        case tuple() if hasattr(x, "_fields"):
+            keys, values, kind = tuple(x._fields), list(x), "record"
+        case tuple() | list():
+            keys, values, kind = tuple(range(len(x))), list(x), "tuple" if isinstance(x, tuple) else "list"
+        case dict():
+            keys, values, kind = tuple(x), list(x.values()), "dict"
+        case _ if isinstance(x, PLAIN):
+            return Form("plain", x)
+        case _ if dataclasses.is_dataclass(x) and not isinstance(x, type):
+            keys = tuple(f.name for f in dataclasses.fields(x))
+            values, kind = [getattr(x, key) for key in keys], "record"
+        case _:
+            raise fail(
+                f"the result contains a {type(x).__name__}; tensors, tuples, lists, dicts, dataclasses and named "
+                "tuples of them are accepted."
+            )
+    parts = tuple(_form(value, is_tensor, tensors) for value in values)
+    return Form(kind, type(x) if kind == "record" else None, keys, parts)  # type: ignore[arg-type]

@@ -1,0 +1,153 @@
+"""What is known of a tensor without its elements: shape, element type, device; and moves that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cortex.frontend import pointwise
+from cortex.frontend.torch.content import Content, Integers
+from cortex.frontend.torch.refusals import CPU, DECIDES, PYTHON, Unsupported
+from cortex.frontend.torch.tensor import TorchTensor
+from cortex.frontend.torch.views import View
+
+OF_META = (
+    "shape", "ndim", "size", "dim", "ndimension", "numel", "nelement", "dtype", "itemsize", "element_size", "stride",
+    "is_contiguous", "is_floating_point", "is_complex", "layout", "is_sparse", "is_quantized", "is_signed",
+    "storage_offset", "names", "has_names", "is_mkldnn", "is_nested", "is_conj", "is_neg", "is_inference", "nbytes",
+)  # fmt: skip
+"""What the tensor without elements says too."""
+
+CONSTANT = {
+    "is_cuda": False, "is_meta": False, "is_cpu": True, "is_xla": False, "is_mps": False, "is_xpu": False,
+    "requires_grad": False, "grad": None, "grad_fn": None, "is_leaf": True, "is_sparse_csr": False,
+    "retains_grad": False, "is_vulkan": False, "is_ipu": False, "is_maia": False, "is_mtia": False,
+    "device": torch.device("cpu"), "_base": None,
+}  # fmt: skip
+
+
+def _of_meta(name: str) -> Callable[..., Any]:
+    found = getattr(torch.Tensor, name)
+    return lambda input, *args, **kwargs: (found if callable(found) else found.__get__)(
+        input._cortex_meta, *args, **kwargs
+    )
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda input: value
+
+
+def _same(input: Any, *_: Any, **__: Any) -> Any:
+    return input
+
+
+def _contiguous(input: TorchTensor, memory_format: Any = torch.contiguous_format) -> Content | TorchTensor:
+    """A copy where the elements do not lie in order, as a transposed matrix's."""
+    return input if input._cortex_meta.is_contiguous() else input._cortex_content()
+
+
+def _alias(input: TorchTensor) -> TorchTensor:
+    """Another tensor with the same elements."""
+    view = View(input, lambda base: base, lambda _, part: part)
+    return TorchTensor(view, input._cortex_meta)
+
+
+def cast(input: TorchTensor, dtype: torch.dtype) -> Content | TorchTensor:
+    """`input` with another element type."""
+    meta, held = input._cortex_meta, input._cortex_content()
+    if dtype == meta.dtype:
+        return input
+    if dtype is torch.bool:
+        return pointwise.comparison("ne", input._cortex_value(), pointwise.fill(0.0))
+    if dtype is torch.float32:
+        return pointwise.as_float(input._cortex_value())
+    if dtype is torch.int64 and isinstance(held, Integers):
+        return held
+    raise Unsupported(f"a tensor of {meta.dtype} becomes {dtype}: {CPU}")
+
+
+def _to(input: TorchTensor, *args: Any, **kwargs: Any) -> Any:
+    dtype: torch.dtype | None = None
+    given = [*args, *(kwargs[name] for name in ("device", "dtype", "other") if kwargs.get(name) is not None)]
+    unknown = set(kwargs) - {"device", "dtype", "other", "non_blocking", "copy", "memory_format"}
+    if unknown:
+        raise Unsupported(f"its argument '{unknown.pop()}' is not known.")
+    for each in given:
+        match each:
+            case TorchTensor():
+                dtype = each._cortex_meta.dtype
+            case torch.dtype():
+                dtype = each
+            case bool() | None:
+                pass
+            case _ if torch.device(each).type != "cpu":
+                raise Unsupported(f"a tensor is moved to {torch.device(each)}: {CPU}")
+    result = input if dtype is None else cast(input, dtype)
+    copied = kwargs.get("copy", False) or (len(args) > 2 and args[2])
+    return result._cortex_content() if copied and isinstance(result, TorchTensor) else result
+
+
+def _cast_to(dtype: torch.dtype) -> Callable[..., Any]:
+    return lambda input, memory_format=None: cast(input, dtype)
+
+
+def _type(input: TorchTensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    names = {"torch.FloatTensor": torch.float32, "torch.LongTensor": torch.int64, "torch.BoolTensor": torch.bool}
+    if dtype is None:
+        return next((name for name, kind in names.items() if kind is input._cortex_meta.dtype), None)
+    name = f"torch.{dtype.__name__}" if isinstance(dtype, type) else str(dtype)
+    kind = dtype if isinstance(dtype, torch.dtype) else names.get(name)
+    if kind is None:
+        raise Unsupported(f"{dtype}: {CPU}")
+    return cast(input, kind)
+
+
+def _requires_grad(input: TorchTensor, requires_grad: bool = True) -> TorchTensor:
+    """Nothing: what is compiled computes forward only, whatever would need gradients in training."""
+    return input
+
+
+def _length(input: TorchTensor) -> int:
+    shape = input._cortex_shape
+    if not shape:
+        raise Unsupported("it is a scalar.")
+    return int(shape[0])
+
+
+def _number(kind: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A Python number, of a tensor whose only element is one already."""
+
+    def known(input: TorchTensor) -> Any:
+        held = input._cortex_content()
+        if isinstance(held, Integers) and held.known and held.elements.size == 1:
+            return kind(held.elements.flat[0])
+        raise Unsupported(PYTHON if kind is not bool else DECIDES)
+
+    return known
+
+
+def _to_list(input: TorchTensor) -> Any:
+    held = input._cortex_content()
+    if isinstance(held, Integers) and held.known:
+        return held.elements.tolist()
+    raise Unsupported(PYTHON)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{f"Tensor.{name}": _of_meta(name) for name in OF_META if hasattr(torch.Tensor, name)},
+    **{f"torch.{name}": _of_meta(name) for name in ("numel", "is_floating_point", "is_complex", "is_conj", "is_neg")},
+    **{f"Tensor.{name}": _always(value) for name, value in CONSTANT.items()},
+    "Tensor.get_device": lambda input: -1,
+    "Tensor.contiguous": _contiguous, "Tensor.cpu": _same,
+    **dict.fromkeys(("detach", "Tensor.data", "alias"), _alias),
+    "Tensor.detach_": _same,
+    "Tensor.to": _to, "Tensor.type": _type,
+    "Tensor.float": _cast_to(torch.float32), "Tensor.bool": _cast_to(torch.bool), "Tensor.long": _cast_to(torch.int64),
+    "Tensor.type_as": lambda input, other: cast(input, other._cortex_meta.dtype),
+    "Tensor.requires_grad_": _requires_grad,
+    "Tensor.__len__": _length,
+    "Tensor.item": _number(lambda n: n), "Tensor.__int__": _number(int), "Tensor.__float__": _number(float),
+    "Tensor.__index__": _number(int), "Tensor.__bool__": _number(bool), "Tensor.tolist": _to_list,
+}  # fmt: skip

@@ -1,0 +1,479 @@
+"""A module or a function that uses torch, as a model that can be traced.
+
+Its nodes are, by `mode`:
+
+    plain    the user's own nodes: forward calls itself on children, and nothing else is recursive
+    headed   the user's own nodes, and one more for each call of forward, which does more than to recurse
+    calls    one node per call of a routine on a node of the user's (see calls.py)
+
+Tracing begins with the simplest mode and goes on to the next where it does not suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Literal
+
+import torch
+
+from cortex.errors import ModelError
+from cortex.frontend.builder import Builder, Value, building
+from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.model import Results, TracedModel
+from cortex.frontend.signals import NeedsStates, Restart
+from cortex.frontend.spans import fail
+from cortex.frontend.state_form import StateForm
+from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.calls import HEAD, PASSING, Arguments, CallNode, Graph, Relation, Storing, argument
+from cortex.frontend.torch.entry import Entry, Request, Signature
+from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.mode import tracing_mode
+from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
+from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
+from cortex.frontend.torch.routines import Routine
+from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_node, present
+from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
+from cortex.frontend.torch.tracing import Cut, TorchBuilder
+from cortex.frontend.weight_space import WeightSpace
+from cortex.ra.ir import Hop, IsNone, Item, Slot, State, TensorType
+from cortex.ra.ir import Value as ValueOf
+
+Mode = Literal["plain", "headed", "calls"]
+
+FRESH = (dict, list, set)
+"""Collections that code passes along to remember results in: a trace starts with empty ones."""
+
+MOST_ROLES = 64
+
+
+class TorchModel(TracedModel):
+    """The routines, roles and modes of one module, learned while it is traced."""
+
+    explores = False
+
+    def __init__(self, entry: Entry, signature: Signature) -> None:
+        super().__init__(entry.name, entry.routine.function)
+        self.entry = entry
+        self.signature = signature
+        self.mode: Mode = "plain"
+        self.routines: dict[Hashable, Routine] = {}
+        self.roles: list[Role] = []
+        self.written: set[str] = set()
+        """Attributes that the code sets on nodes."""
+        self.ever_read: set[Steps] = set()
+        self.opaque_methods: set[Any] = set()
+        self.itemized: set[str] = set()
+        """Lists of which not every item is a node that is called; their items are slots."""
+        self._roles: dict[tuple[Any, ...], Role] = {}
+        self._split: set[str] = set()
+        """Roles whose computed arguments for other calls are nodes of their own."""
+        self._by_way: set[str] = set()
+        """Roles whose callers pass different values by different ways."""
+        self._passed_types: dict[str, TensorType] = {}
+        self._relations: dict[str, Relation] = {}
+        self._supposed: set[str] = set()
+        self._alive: list[Any] = []
+
+    def request(self, arguments: dict[str, Any]) -> Request:
+        """A call of the module, to be given to the compiled program."""
+        return self.signature.request(arguments)
+
+    def returned(self, states: Any) -> Any:
+        """What the module returns, from the states at the root."""
+        role = self.roles[0]
+        assert role.result is not None
+        return role.result.rebuild([torch.from_numpy(states[name]) for name in role.result_names(self.prefix(role))])
+
+    # What tracing needs of a model.
+
+    def accessors(self, fields: Any, children: Any) -> TorchAccessors:
+        """What names mean on the user's objects."""
+        return TorchAccessors(fields, children)
+
+    def arguments(self, weights: WeightSpace) -> dict[str, Any]:
+        """None: the arguments beside the node come with requests."""
+        return {}
+
+    def roots(self, requests: Iterable[Any]) -> list[Any]:
+        """The nodes that requests start from; what is a node already stays as it is."""
+        return [self._root(r) if isinstance(r, Request) else r for r in requests]
+
+    def _root(self, request: Request) -> Any:
+        match self.mode:
+            case "plain":
+                return request.only_node
+            case "headed":
+                return Arguments(request.arguments)
+            case "calls":
+                calls = [r for r in self._relations.values() if not r.looks_up]
+                return Graph(Arguments(request.arguments), request.tensors, calls).head
+
+    def forgotten(self, k: Knowledge) -> None:
+        """Everything is traced again: relations too may be others than before."""
+        super().forgotten(k)
+        k.slots.clear()
+        k.lists.clear()
+        for relation in self._relations.values():
+            relation.users.clear()
+
+    def restart(self) -> None:
+        """Trace everything again with what was learned."""
+        raise Restart
+
+    def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
+        """Run the routine that a node stands for a call of."""
+        b = TorchBuilder(k, facts, model=self)
+        self._alive.append(b.places)  # code may remember nodes by id(node)
+        with building(b), self.entry.traced(), tracing_mode(self.entry.params), RowByRow():
+            values = self._results(b, self._run(b))
+        types = tuple(TensorType(value.shape) for value in values.values())
+        return StateForm("named", tuple(values), types), values, b
+
+    def states(self) -> StateForm:
+        """The states of all roles that have been traced, and the arguments that calls pass."""
+        found = {name: kind for role in self.roles for name, kind in role.types.items()} | self._passed_types
+        return StateForm("named", tuple(found), tuple(found.values()))
+
+    def no_base_case(self) -> ModelError:
+        """Every kind needs another one's result first."""
+        return ModelError(
+            f"the results of '{self.name}' depend on each other: every call needs the result of another one first. "
+            "A node without children must be handled without a recursive call, and what a call is given may not depend "
+            "on its own result.",
+        )
+
+    # Running a role.
+
+    def _run(self, b: TorchBuilder) -> Any:
+        b.role, b.tag = self._role(b)
+        assert isinstance(b.facts.oracle, Seen)
+        node = b.facts.oracle.node
+        if b.role.routine is None:
+            b.places[()] = TorchNode((), node.node if isinstance(node, CallNode) else node)
+            return b.call(b.role.routine or self.entry.routine, (), self._head_arguments(b))
+        sample = node.node if isinstance(node, CallNode) else node
+        given = {name: self._given(b, name, value) for name, value in b.role.given.items()}
+        root = self._own_node(b, sample)
+        return b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
+
+    def _own_node(self, b: TorchBuilder, sample: Any) -> Any:
+        if not is_node(sample):
+            if self.mode != "calls":
+                self._change_mode(b, "calls")
+            return present(b, ())
+        b.places[()] = TorchNode((), sample)
+        return b.places[()]
+
+    def _role(self, b: TorchBuilder) -> tuple[Role, str]:
+        match self.mode:
+            case "plain":
+                if not self.roles:
+                    self.roles.append(Role(self.name, self.entry.routine, *self.signature.given()))
+                return self.roles[0], self.roles[0].tag
+            case "headed":
+                is_node = b.facts.ask(IsNone(b.accessors.name((Attr(HEAD),))))
+                if is_node and len(self.roles) < 2:
+                    raise NeedsStates
+                role = self.roles[1] if is_node else self._head()
+                return role, role.tag
+            case "calls":
+                b.knowledge.tags.setdefault("call_role")
+                tag = str(b.facts.ask(ValueOf("call_role")))
+                bare = tag.removesuffix(PASSING)
+                role = self._head() if bare == "head" else next(r for r in self.roles if r.tag == bare)
+                return role, tag
+
+    def _head(self) -> Role:
+        if not self.roles:
+            self.roles.append(Role("head", None))
+        return self.roles[0]
+
+    def _head_arguments(self, b: TorchBuilder) -> dict[str, Any]:
+        """What stands for the arguments of forward."""
+        found: dict[str, Any] = {}
+        for name, value in self.signature.example.items():
+            if name in self.signature.nodes:
+                found[name] = present(b, (Attr(argument(name)),))
+            elif name in self.signature.tensors:
+                found[name] = RequestTensor(name, value)
+            else:
+                found[name] = type(value)() if type(value) in FRESH else value
+        return found
+
+    def _given(self, b: TorchBuilder, name: str, value: Any) -> Any:
+        """An argument of the role that is traced."""
+        match value:
+            case Passed(form):
+                b.knowledge.note_slot("call_from")
+                via = ""
+                if b.role.tag in self._by_way:
+                    b.knowledge.tags.setdefault("call_via")
+                    via = str(b.facts.ask(ValueOf("call_via")))
+                names = passed_names(b.role.tag, name, form, via)
+                if any(n not in self._passed_types for n in names):
+                    raise NeedsStates
+                return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
+            case Inherited(functions):
+                assert isinstance(b.facts.oracle, Seen)
+                return RequestTensor(name, b.facts.oracle.node.given[name], functions)
+            case type() if value in FRESH:
+                return value()
+        return value
+
+    # Calls.
+
+    def role_of_call(
+        self, b: TorchBuilder, routine: Routine, node_parameter: str, arguments: dict[str, Any], forms: dict[str, Form]
+    ) -> Role:
+        """The role that a call has; the mode changes where it has no room for it."""
+        given = {name: self._token(name, value, forms) for name, value in arguments.items()}
+        simple = not any(isinstance(value, Passed | Inherited) for value in given.values())
+        match self.mode:
+            case "plain":
+                same = routine.key == self.entry.routine.key and simple and _same(given, self.roles[0].given)
+                return self.roles[0] if same else self._change_mode(b, "headed")
+            case "headed":
+                if len(self.routines) > 1 or not simple:
+                    self._change_mode(b, "calls")
+                if len(self.roles) < 2:
+                    self.roles.append(Role(_tag(routine), routine, node_parameter, given))
+                role = self.roles[1]
+                return role if _same(given, role.given) else self._change_mode(b, "calls")
+            case "calls":
+                key = (routine.key, node_parameter, *((name, *_key(value)) for name, value in given.items()))
+                if key not in self._roles:
+                    stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
+                    role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
+                    self._roles[key] = role
+                    self.roles.append(role)
+                    if len(self.roles) > MOST_ROLES:
+                        raise fail(
+                            f"{routine.label} is called with more than {MOST_ROLES} different constants, which makes "
+                            "as many different calls. What differs from node to node has to be a field of the node."
+                        )
+                return self._roles[key]
+
+    def who_stores(self, b: TorchBuilder, steps: Steps, roles: list[Role]) -> Role | None:
+        """The one of several roles that stored an attribute of the node that the steps lead to."""
+        if self.mode != "calls" or len(roles) < 2:
+            return roles[-1] if roles else None
+        tags = tuple(role.tag for role in roles)
+        name = "_".join([identifier(steps), "stored", *tags])
+        b.accessors.relate(name, Storing(tags, steps))
+        b.knowledge.tags.setdefault(name)
+        tag = b.facts.ask(ValueOf(name))
+        return next((role for role in roles if role.tag == tag), None)
+
+    def is_stored_by_others(self, role: Role, name: str) -> bool:
+        """Is an attribute stored by another role too?"""
+        return any(name in other.stored for other in self.roles if other is not role)
+
+    def _token(self, name: str, value: Any, forms: dict[str, Form]) -> Any:
+        """What a role knows of an argument."""
+        if name in forms:
+            return Passed(forms[name])
+        if isinstance(value, RequestTensor):
+            return Inherited(value._cortex_functions)
+        if isinstance(value, TorchNode | NodeList | NodeTuple):
+            raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
+        return type(value) if type(value) in FRESH else value
+
+    def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
+        k = b.knowledge
+        self.mode = mode
+        for names in (k.tags, k.read, k.fields):
+            names.clear()
+        b.accessors.forget()
+        b.accessors.of_calls = mode == "calls"
+        self.roles.clear()
+        self._relations.clear()
+        self.itemized.clear()
+        raise Restart
+
+    def prefix(self, role: Role) -> str:
+        """What the names of a role's states begin with."""
+        return "" if self.mode == "plain" else f"{role.tag}_"
+
+    def itemize(self, name: str) -> None:
+        """Take the items of a list for slots of their own."""
+        self.itemized.add(name)
+        raise Restart
+
+    def note_call(self, b: TorchBuilder, cut: Cut) -> None:
+        """Remember the types of what a call is given, and that it is made."""
+        for name, values in cut.passed.items():
+            form = cut.role.given[name].form
+            via = identifier(cut.steps) if cut.role.tag in self._by_way else ""
+            for state, value in zip(passed_names(cut.role.tag, name, form, via), values, strict=True):
+                known = self._passed_types.setdefault(state, TensorType(value.shape))
+                if known.shape != value.shape:
+                    raise fail(
+                        f"argument '{name}' of {cut.role.tag} has shape {value.shape} here and {known.shape} in "
+                        "another call; all calls have to get tensors of the same shape."
+                    )
+        if self.mode == "calls":
+            self._relation(b, cut.role, cut.steps, looks_up=False, inherits=cut.inherits)
+
+    def hop(self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool = False) -> Hop:
+        """The way to the node that stands for the call of `role` on what the steps lead to."""
+        if self.mode == "calls":
+            inherits = next((c.inherits for c in reversed(b.cuts) if c.role is role and c.steps == steps), ())
+            name, is_list = self._relation(b, role, steps, looks_up=looks_up, inherits=inherits)
+            if role.result is None:
+                self._supposed.add(role.tag)
+                self._use(b, name)
+        else:
+            is_list = self._is_item(b, steps)
+            way = steps[:-1] if is_list else steps
+            name = b.accessors.name(way)
+            if len(way) > 1 or not isinstance(way[0], Attr):
+                b.accessors.relate(name, careful_reader(way))
+            self._note(b, name, is_list)
+        last = steps[-1] if steps else None
+        return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)
+
+    def _use(self, b: TorchBuilder, name: str) -> None:
+        """The results of these calls depend on those that a relation leads to."""
+        relation = self._relations[name]
+        relation.users.add(b.tag)
+        self._note(b, name, relation.is_list)
+
+    def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
+        b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)
+
+    def _is_item(self, b: TorchBuilder, steps: Steps) -> bool:
+        """Is it an item of a list all of whose items are nodes?"""
+        if not steps or not isinstance(steps[-1], At) or not isinstance(steps[-1].key, int):
+            return False
+        around = b.places.get(steps[:-1])
+        return isinstance(around, NodeList | NodeTuple) and b.accessors.name(steps[:-1]) not in self.itemized
+
+    def _relation(
+        self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool, inherits: tuple[tuple[str, str], ...]
+    ) -> tuple[str, bool]:
+        """The name of the relation from calls like this one to those, and whether it is a list."""
+        is_list = self._is_item(b, steps)
+        way = steps[:-1] if is_list else steps
+        stem = "_".join([identifier(way), *(["of"] if looks_up else []), role.tag])
+        name, number = stem, 2
+        while name in self._relations and (self._relations[name].steps, self._relations[name].inherits) != (way, inherits):
+            name, number = f"{stem}_{number}", number + 1
+        if name not in self._relations:
+            via = identifier(steps)
+            self._relations[name] = Relation(
+                role.tag, way, is_list, role.is_top_down, inherits, via, self._passing, looks_up=looks_up
+            )
+        self._relations[name].callers.add(b.tag)
+        b.accessors.relate(name, self._relations[name])
+        return name, is_list
+
+    def _passing(self, tag: str) -> str:
+        return tag + PASSING if tag in self._split else tag
+
+    # Results.
+
+    def _results(self, b: TorchBuilder, result: Any) -> Results:
+        role, prefix = b.role, self.prefix(b.role)
+        values: dict[str, Value] = {}
+        if not b.tag.endswith(PASSING):
+            form, returned = b.values(result)
+            if role.result is not None and form != role.result:
+                raise ModelError(
+                    f"{self._what(role)} returns {form.text()} for some nodes and {role.result.text()} for others. "
+                    "All calls have to return the same form."
+                )
+            role.result = form
+            values |= zip(role.result_names(prefix), returned, strict=True)
+            for name, stored in b.results().items():
+                form, parts = b.values(stored)
+                if role.stored.setdefault(name, form) != form:
+                    raise ModelError(
+                        f"{self._what(role)} stores {form.text()} in node.{name} for some nodes and "
+                        f"{role.stored[name].text()} for others. All calls have to store the same form."
+                    )
+                values |= zip(role.stored_names(prefix, name), parts, strict=True)
+        for name, value in values.items():
+            known = role.types.setdefault(name, TensorType(value.shape))
+            if known.shape != value.shape:
+                raise ModelError(
+                    f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} for "
+                    "others. Results of all calls have to have the same shapes.",
+                    value.let.span,
+                )
+        if b.tag.endswith(PASSING) or role.tag not in self._split:
+            values |= self._passes(b)
+        self._settle(b, tuple(value.name for value in values.values()))
+        return values
+
+    def _what(self, role: Role) -> str:
+        return f"'{self.name}'" if role.routine is None else f"'{role.routine.label}'"
+
+    def _passes(self, b: TorchBuilder) -> dict[str, Value]:
+        """The states that hold what calls are given."""
+        found: dict[str, Value] = {}
+        for cut in b.cuts:
+            via = identifier(cut.steps) if cut.role.tag in self._by_way else ""
+            for name, values in cut.passed.items():
+                for state, value in zip(passed_names(cut.role.tag, name, cut.role.given[name].form, via), values):
+                    if found.setdefault(state, value).name != value.name:
+                        if via:
+                            raise fail(
+                                f"{cut.role.tag} is called twice on the same node with different values of '{name}'; "
+                                "once is accepted."
+                            )
+                        self._by_way.add(cut.role.tag)
+                        self._passed_types.clear()
+                        raise Restart
+        return found
+
+    def _settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
+        """Note the relations that results depend on."""
+        used = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
+        items: dict[str, set[int]] = {}
+        for hop in used:
+            if hop.name in self._relations:
+                self._use(b, hop.name)
+            if isinstance(hop, Item):
+                items.setdefault(hop.name, set()).add(hop.index)
+        self._split_where_needed(b)
+        for name, indices in items.items():
+            relation = self._relations.get(name)
+            base = name if relation is None else b.accessors.name(relation.steps)
+            steps = b.accessors.steps(base) if relation is None else relation.steps
+            if len(indices) != len(b.places[steps]):
+                self.itemize(base)
+        if b.role.tag in self._supposed:
+            self._supposed.discard(b.role.tag)
+            raise Restart
+
+
+    def _split_where_needed(self, b: TorchBuilder) -> None:
+        """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
+        for tag in {b.tag.removesuffix(PASSING), *(r.tag for r in self.roles)} - self._split:
+            reached, todo = set[str](), [tag]
+            while todo:
+                at = todo.pop()
+                found = {r.role for r in self._relations.values() if at in r.users} - reached
+                reached |= found
+                todo += found
+            if any(r.is_top_down and tag in r.callers and r.role in reached for r in self._relations.values()):
+                self._split.add(tag)
+                raise Restart
+
+
+def _tag(routine: Routine) -> str:
+    return routine.label.replace(".", "_")
+
+
+def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    return {name: _key(value) for name, value in a.items()} == {name: _key(value) for name, value in b.items()}
+
+
+def _key(value: Any) -> tuple[Any, ...]:
+    """Equal for arguments that make no difference to a role."""
+    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited):
+        return (type(value), value)
+    return (id(value),)
+
+

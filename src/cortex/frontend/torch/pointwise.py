@@ -1,0 +1,249 @@
+"""Arithmetic, comparisons and functions of single elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cortex.frontend import pointwise
+from cortex.frontend.builder import Value
+from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn, UnaryFn, arithmetic, comparison, fill, unary
+from cortex.frontend.tensor import value_of
+from cortex.frontend.torch.content import Content, Integers, broadcast, integers
+from cortex.frontend.torch.elementary import erf, exp_minus_1, log_1_plus, scaled
+from cortex.frontend.torch.inplace import in_place
+from cortex.frontend.torch.refusals import Unsupported
+from cortex.frontend.torch.tensor import TorchTensor
+
+
+def _unary(fn: UnaryFn) -> Callable[..., Value]:
+    return lambda input: unary(fn, value_of(input))
+
+
+def _binary(fn: ArithmeticFn) -> Callable[..., Value]:
+    return lambda input, other: arithmetic(fn, value_of(input), value_of(other))
+
+
+def _reflected(fn: ArithmeticFn) -> Callable[..., Value]:
+    return lambda input, other: arithmetic(fn, value_of(other), value_of(input))
+
+
+def _comparison(fn: ComparisonFn) -> Callable[..., Value]:
+    return lambda input, other: comparison(fn, value_of(input), value_of(other))
+
+
+def _add(input: Any, other: Any, alpha: float = 1) -> Value:
+    return arithmetic("add", value_of(input), scaled(value_of(other), alpha))
+
+
+def _sub(input: Any, other: Any, alpha: float = 1) -> Value:
+    return arithmetic("sub", value_of(input), scaled(value_of(other), alpha))
+
+
+def _rsub(input: Any, other: Any, alpha: float = 1) -> Value:
+    return arithmetic("sub", value_of(other), scaled(value_of(input), alpha))
+
+
+def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Value:
+    if rounding_mode is not None:
+        raise Unsupported(f"rounding_mode={rounding_mode!r}: only the exact quotient (None) can be compiled.")
+    return arithmetic("div", value_of(input), value_of(other))
+
+
+def _pow(input: Any, exponent: Any) -> Value:
+    """By multiplication for whole constants; else by the logarithm, which is NaN for negative x as torch's."""
+    if isinstance(exponent, TorchTensor):
+        if isinstance(input, int | float) and input > 0:
+            return _rpow(exponent, input)
+        raise Unsupported(
+            "the exponent is a tensor. Write torch.exp(p * torch.log(x)), which is the same for positive x."
+        )
+    x = value_of(input)
+    if (float(exponent).is_integer() and abs(exponent) <= 64) or exponent in (0.5, -0.5):
+        return pointwise.power(x, float(exponent))
+    return unary("exp", arithmetic("mul", unary("log", x), fill(exponent)))
+
+
+def _rpow(input: Any, other: Any) -> Value:
+    if not isinstance(other, int | float) or other <= 0:
+        raise Unsupported(f"{other} to the power of a tensor: only a positive number can be the base.")
+    return unary("exp", arithmetic("mul", value_of(input), fill(math.log(other))))
+
+
+def _square(input: Any) -> Value:
+    return arithmetic("mul", value_of(input), value_of(input))
+
+
+def _reciprocal(input: Any) -> Value:
+    return arithmetic("div", fill(1.0), value_of(input))
+
+
+def _rsqrt(input: Any) -> Value:
+    return arithmetic("div", fill(1.0), unary("sqrt", value_of(input)))
+
+
+def _sign(input: Any) -> Value:
+    x, zero = value_of(input), fill(0.0)
+    below = pointwise.where(comparison("lt", x, zero), fill(-1.0), zero)
+    return pointwise.where(comparison("gt", x, zero), fill(1.0), below)
+
+
+def _log_base(base: float) -> Callable[..., Value]:
+    return lambda input: arithmetic("mul", unary("log", value_of(input)), fill(1 / math.log(base)))
+
+
+def _clamp(input: Any, min: Any = None, max: Any = None) -> Value:
+    x = value_of(input)
+    if min is not None:
+        x = arithmetic("max", x, value_of(min))
+    return x if max is None else arithmetic("min", x, value_of(max))
+
+
+def _where(condition: Any, input: Any = None, other: Any = None) -> Value:
+    if input is None or other is None:
+        raise Unsupported("with a condition only, it gives positions, which depend on values. Give both choices.")
+    return pointwise.where(_truth(condition), value_of(input), value_of(other))
+
+
+def _where_of(input: Any, condition: Any, other: Any) -> Value:
+    return _where(condition, input, other)
+
+
+def _masked_fill(input: Any, mask: Any, value: Any) -> Value:
+    return pointwise.where(_truth(mask), value_of(value), value_of(input))
+
+
+def _lerp(input: Any, end: Any, weight: Any) -> Value:
+    x = value_of(input)
+    return arithmetic("add", x, arithmetic("mul", value_of(weight), arithmetic("sub", value_of(end), x)))
+
+
+def _addcmul(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Value:
+    product = arithmetic("mul", value_of(tensor1), value_of(tensor2))
+    return arithmetic("add", value_of(input), scaled(product, value))
+
+
+def _addcdiv(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Value:
+    quotient = arithmetic("div", value_of(tensor1), value_of(tensor2))
+    return arithmetic("add", value_of(input), scaled(quotient, value))
+
+
+def _logaddexp(input: Any, other: Any) -> Value:
+    x, y = value_of(input), value_of(other)
+    distance = unary("neg", unary("abs", arithmetic("sub", x, y)))
+    return arithmetic("add", arithmetic("max", x, y), log_1_plus(unary("exp", distance)))
+
+
+def _logit(input: Any, eps: float | None = None) -> Value:
+    x = value_of(input) if eps is None else _clamp(input, eps, 1 - eps)
+    return unary("log", arithmetic("div", x, arithmetic("sub", fill(1.0), x)))
+
+
+def _sinh(input: Any) -> Value:
+    grown = unary("exp", value_of(input))
+    return arithmetic("mul", fill(0.5), arithmetic("sub", grown, arithmetic("div", fill(1.0), grown)))
+
+
+def _cosh(input: Any) -> Value:
+    grown = unary("exp", value_of(input))
+    return arithmetic("mul", fill(0.5), arithmetic("add", grown, arithmetic("div", fill(1.0), grown)))
+
+
+def _truth(x: Any) -> Value:
+    """A condition: truth values as they are, numbers where they are not 0."""
+    value = value_of(x)
+    return value if value.dtype == "bool" else comparison("ne", value, fill(0.0))
+
+
+def _bits(fn: Any, symbol: str) -> Callable[..., Value]:
+    def combine(input: Any, other: Any) -> Value:
+        for side in (input, other):
+            if not isinstance(side, bool) and value_of(side).dtype != "bool":
+                raise Unsupported(f"bits of integers: `{symbol}` of truth values alone can be compiled.")
+        return pointwise.logical(fn, _truth(input), _truth(other))
+
+    return combine
+
+
+def _logical(fn: Any) -> Callable[..., Value]:
+    return lambda input, other: pointwise.logical(fn, _truth(input), _truth(other))
+
+
+def _xor(input: Any, other: Any) -> Value:
+    return comparison("ne", pointwise.as_float(_truth(input)), pointwise.as_float(_truth(other)))
+
+
+def _not(input: Any) -> Value:
+    return pointwise.negate(_truth(input))
+
+
+def _invert(input: Any) -> Value:
+    if value_of(input).dtype != "bool":
+        raise Unsupported("bits of integers: truth values alone can be compiled.")
+    return _not(input)
+
+
+def _same(input: Any) -> TorchTensor:
+    assert isinstance(input, TorchTensor)
+    return input
+
+
+def _copy(input: Any, memory_format: Any = None) -> Content:
+    held: Content = input._cortex_content()
+    return held
+
+
+def _fill(input: Any, value: Any) -> Value:
+    return pointwise.broadcast_to(value_of(value), input._cortex_shape)
+
+
+def _zero(input: Any) -> Value:
+    return fill(0.0, input._cortex_shape)
+
+
+def _copied(input: Any, src: Any, non_blocking: bool = False) -> Content:
+    return broadcast(src._cortex_content(), input._cortex_shape)
+
+
+def _negated(input: Any) -> Content:
+    held = input._cortex_content()
+    if isinstance(held, Integers) and held.known:
+        return integers([-e for e in held.elements.flat], held.shape)
+    return unary("neg", value_of(input))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("add", "__add__", "__radd__"), _add),
+    **dict.fromkeys(("sub", "subtract", "__sub__"), _sub),
+    **dict.fromkeys(("rsub", "__rsub__"), _rsub),
+    **dict.fromkeys(("mul", "multiply", "__mul__", "__rmul__"), _binary("mul")),
+    **dict.fromkeys(("div", "divide", "true_divide", "__truediv__", "__div__"), _div),
+    **dict.fromkeys(("__rtruediv__", "__rdiv__"), _reflected("div")),
+    **dict.fromkeys(("pow", "__pow__", "float_power"), _pow),
+    "__rpow__": _rpow,
+    **dict.fromkeys(("maximum", "fmax"), _binary("max")),
+    **dict.fromkeys(("minimum", "fmin"), _binary("min")),
+    **dict.fromkeys(("neg", "negative", "__neg__"), _negated),
+    **dict.fromkeys(("positive", "__pos__"), _same),
+    **dict.fromkeys(("abs", "absolute", "__abs__"), _unary("abs")),
+    **{name: _unary(name) for name in ("exp", "log", "sqrt", "tanh", "sigmoid")},
+    **{name: _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
+    **{f"__{name}__": _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
+    "less": _comparison("lt"), "less_equal": _comparison("le"), "greater": _comparison("gt"),
+    "greater_equal": _comparison("ge"), "not_equal": _comparison("ne"),
+    "square": _square, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "sign": _sign, "sgn": _sign,
+    "expm1": lambda input: exp_minus_1(value_of(input)), "log1p": lambda input: log_1_plus(value_of(input)),
+    "erf": lambda input: erf(value_of(input)),
+    "exp2": lambda input: _rpow(input, 2.0), "log2": _log_base(2.0), "log10": _log_base(10.0),
+    "sinh": _sinh, "cosh": _cosh, "logit": _logit, "logaddexp": _logaddexp,
+    **dict.fromkeys(("clamp", "clip"), _clamp),
+    "clamp_min": lambda input, min: _clamp(input, min), "clamp_max": lambda input, max: _clamp(input, None, max),
+    "torch.where": _where, "Tensor.where": _where_of, "masked_fill": _masked_fill,
+    "lerp": _lerp, "addcmul": _addcmul, "addcdiv": _addcdiv,
+    "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _xor, "logical_not": _not,
+    **dict.fromkeys(("bitwise_and", "__and__", "__rand__"), _bits("and", "&")),
+    **dict.fromkeys(("bitwise_or", "__or__", "__ror__"), _bits("or", "|")),
+    **dict.fromkeys(("bitwise_not", "__invert__"), _invert),
+    "clone": _copy, "fill": _fill, "zero": _zero, "Tensor.copy_": in_place(_copied),
+}  # fmt: skip

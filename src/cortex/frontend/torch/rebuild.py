@@ -1,0 +1,105 @@
+"""Functions of the user's with other meanings for some of their global names.
+
+Functions that call each other find each other by name. While they are traced, these names have to mean what sees the
+calls, and `type` has to tell the class of the user's nodes, not of what stands for them. The user's module is left
+alone: the code runs with a scope in front of its own.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from cortex.frontend.spans import is_library
+from cortex.frontend.torch.routines import Routine, shadow
+from cortex.frontend.torch.standins import NodeField, TorchNode
+
+
+class Scope(dict[str, Any]):
+    """Global names: `own` ones, then those of the module, as they are when they are looked up."""
+
+    def __init__(self, outer: dict[str, Any], own: dict[str, Any]) -> None:
+        super().__init__(own)
+        self["__builtins__"] = outer.get("__builtins__", builtins)
+        self._outer = outer
+
+    def __missing__(self, name: str) -> Any:
+        return self._outer[name]
+
+
+class _TypeOf(type):
+    def __call__(cls, *args: Any) -> Any:
+        if len(args) == 1 and type(args[0]) in (TorchNode, NodeField):
+            return args[0]._cortex_class()
+        return type(*args)
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, type)
+
+
+class TypeOf(metaclass=_TypeOf):
+    """What `type` means: the class of the user's node for what stands for one."""
+
+
+class Rebuilt:
+    """The user's functions that were rebuilt, each once."""
+
+    def __init__(self) -> None:
+        self.routines: dict[int, Routine] = {}
+        self._shadows: dict[int, Callable[..., Any]] = {}
+        self._alive: list[FunctionType] = []
+
+    def routine(self, function: FunctionType) -> Routine:
+        """A function as a routine whose calls are seen."""
+        self._shadow(function)
+        return self.routines[id(function)]
+
+    def rebuilt(self, function: FunctionType) -> FunctionType:
+        """The function with other meanings of names; itself where no name has one."""
+        names = set(_names(function.__code__))
+        scope = function.__globals__
+        own: dict[str, Any] = {name: self._shadow(scope[name]) for name in names if _is_users(scope.get(name))}
+        if "type" in names and "type" not in scope:
+            own["type"] = TypeOf
+        cells = function.__closure__ or ()
+        seen = tuple(self._cell(cell) for cell in cells)
+        if not own and seen == cells:
+            return function
+        made = FunctionType(
+            function.__code__, Scope(scope, own), function.__name__, function.__defaults__, seen or None
+        )
+        made.__kwdefaults__ = function.__kwdefaults__
+        made.__qualname__ = function.__qualname__
+        return made
+
+    def _shadow(self, function: FunctionType) -> Callable[..., Any]:
+        key = id(function)
+        if key not in self._shadows:
+            self._alive.append(function)
+            self._shadows[key] = lambda *args, **kwargs: seen(*args, **kwargs)
+            made = self.rebuilt(function)
+            self.routines[key] = Routine(key, function.__name__, made, function)
+            seen = shadow(self.routines[key])
+            self._shadows[key] = seen
+        return self._shadows[key]
+
+    def _cell(self, cell: CellType) -> CellType:
+        try:
+            held = cell.cell_contents
+        except ValueError:  # not assigned yet
+            return cell
+        return CellType(self._shadow(held)) if _is_users(held) else cell
+
+
+def _is_users(x: Any) -> bool:
+    return isinstance(x, FunctionType) and not is_library(x.__code__.co_filename)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The global names that a function, and the functions inside it, may use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

@@ -1,0 +1,61 @@
+"""What a node of a request can be to a module: the head of it, or a call of one of its recursive routines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.request_tensor import RowFunction
+from cortex.frontend.torch.routines import Routine
+from cortex.ra.ir import TensorType
+
+
+@dataclass(frozen=True)
+class Passed:
+    """An argument that callers compute: the node of the call reads it from the node of its caller."""
+
+    form: Form
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """An argument that is a tensor of the request, which calls pass on, with what was done to it row by row."""
+
+    functions: tuple[RowFunction, ...] = ()
+
+
+@dataclass(eq=False)
+class Role:
+    """A routine with the constants that it is called with. Its states are what it returns and what it stores."""
+
+    tag: str
+    routine: Routine | None  # None: the head
+    node_parameter: str = ""
+    given: dict[str, Any] = field(default_factory=dict)
+    """The other arguments: constants, `Passed`, or `Inherited`."""
+    result: Form | None = None
+    stored: dict[str, Form] = field(default_factory=dict)
+    types: dict[str, TensorType] = field(default_factory=dict)
+    """The states it is known to have."""
+
+    @property
+    def is_top_down(self) -> bool:
+        """Do its callers compute arguments for it?"""
+        return any(isinstance(value, Passed) for value in self.given.values())
+
+    def result_names(self, prefix: str) -> list[str]:
+        """The states that hold the result."""
+        assert self.result is not None
+        return [prefix + name for name in self.result.names()]
+
+    def stored_names(self, prefix: str, attribute: str) -> list[str]:
+        """The states that hold what is stored in an attribute of the node."""
+        names = self.stored[attribute].names()
+        return [f"{prefix}node_{attribute}" + ("" if name == "out" else f"_{name}") for name in names]
+
+
+def passed_names(tag: str, parameter: str, form: Form, via: str) -> list[str]:
+    """The states of a caller that hold an argument of the calls that it makes (by the way `via`, if that matters)."""
+    parts = [tag, parameter, *([via] if via else [])]
+    return ["_".join(["to", *parts, *([] if name == "out" else [name])]) for name in form.names()]

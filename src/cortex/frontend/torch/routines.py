@@ -1,0 +1,105 @@
+"""Methods and functions of the user's that may be called on nodes, and how such calls are seen while tracing.
+
+While a module is traced, the methods that the user's classes define are shadowed in the instances by functions that
+ask the trace what to do. Whoever calls them outside of a trace, in another thread too, gets the method itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from types import FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from cortex.frontend.builder import builder, is_tracing
+from cortex.frontend.spans import is_library
+
+Call = Callable[["Routine", tuple[Any, ...], dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Routine:
+    """A method of one module, or a function."""
+
+    key: Hashable
+    label: str
+    original: Callable[..., Any]
+    function: FunctionType
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters, without `self`."""
+        return inspect.signature(self.original)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by parameter, defaults included."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def run(self, arguments: dict[str, Any]) -> Any:
+        """Call it with arguments by parameter."""
+        bound = inspect.BoundArguments(self.signature, arguments)  # type: ignore[arg-type]
+        return self.original(*bound.args, **bound.kwargs)
+
+
+def shadow(routine: Routine) -> Callable[..., Any]:
+    """What is called in place of a routine."""
+
+    @wraps(routine.original)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        call: Call | None = getattr(builder(), "call", None) if is_tracing() else None
+        return routine.original(*args, **kwargs) if call is None else call(routine, args, kwargs)
+
+    return called
+
+
+def routines_of(
+    module: torch.nn.Module, rebuilt: Callable[[FunctionType], FunctionType]
+) -> dict[tuple[int, str], Routine]:
+    """Every method that the user's classes among the module's parts define."""
+    found: dict[tuple[int, str], Routine] = {}
+    for path, part in module.named_modules():
+        for name, function in _methods(type(part)).items():
+            if name not in vars(part):
+                full = f"{path}.{name}" if path else name
+                key = (id(part), name)
+                found[key] = Routine(key, full.removesuffix(".forward"), MethodType(rebuilt(function), part), function)
+    return found
+
+
+def _methods(kind: type) -> dict[str, FunctionType]:
+    found: dict[str, FunctionType] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.split(".")[0] == "torch" or base is object:
+            continue
+        for name, member in vars(base).items():
+            if isinstance(member, FunctionType) and not is_library(member.__code__.co_filename):
+                if not (name.startswith("__") and name.endswith("__")):
+                    found[name] = member
+    return found
+
+
+@contextmanager
+def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
+    """Let calls of the routines be seen; afterwards the modules are as they were, whatever the trace stored in them."""
+    parts = {id(part): part for module in modules for part in module.modules()}
+    before = [(vars(part), dict(vars(part))) for part in parts.values()]
+    held = [(x, x.copy()) for _, attributes in before for x in attributes.values() if type(x) in (dict, list, set)]
+    for (owner, name), routine in routines.items():
+        vars(parts[owner])[name] = shadow(routine)
+    try:
+        yield
+    finally:
+        for now, then in before:
+            for name in [name for name in now if name not in then]:
+                del now[name]
+            now.update(then)
+        for collection, then in held:
+            collection.clear()
+            collection.extend(then) if isinstance(collection, list) else collection.update(then)

@@ -1,0 +1,345 @@
+"""What the user's torch code gets instead of its nodes.
+
+A module is always traced for a real node, so what an attribute holds decides what stands for it: None and truth values
+are themselves, numbers and tensors become fields, lists become lists of what stands for their items, objects become
+nodes whose attributes can be read in turn. Every answer is recorded as a fact of the node that is being traced.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from cortex.frontend.builder import asked_by_user, builder
+from cortex.frontend.facts import ABSENT
+from cortex.frontend.spans import fail, is_library
+from cortex.frontend.standin import Attribute, Place
+from cortex.frontend.torch.attribute import TorchAttribute
+from cortex.frontend.torch.recursion import refuse_unseen_recursion
+from cortex.frontend.torch.steps import At, Attr, Called, Of, Steps, text
+from cortex.ra.ir import IsNone, Length
+from cortex.ra.ir import Value as ValueOf
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.tracing import TorchBuilder
+
+PLAIN = (str, int, float, complex, bytes, np.generic)
+DATA = (np.ndarray, torch.Tensor)
+METHODS = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, types.FunctionType)
+
+
+def tracing() -> TorchBuilder:
+    """The builder of the kind that is being traced."""
+    from cortex.frontend.torch.tracing import TorchBuilder
+
+    b = builder()
+    assert isinstance(b, TorchBuilder)
+    return b
+
+
+class TorchNode(Place):
+    """An object of the user's: the node that is traced, or what its attributes lead to."""
+
+    __slots__ = ("_cortex_sample", "_cortex_steps")
+
+    def __init__(self, steps: Steps, sample: Any) -> None:
+        super().__init__(())
+        self._cortex_steps = steps
+        self._cortex_sample = sample
+
+    def _cortex_class(self) -> type:
+        ask_value((*self._cortex_steps, CLASS))
+        return type(self._cortex_sample)
+
+    def _cortex_text(self) -> str:
+        return text(self._cortex_steps)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_cortex") or (name.startswith("__") and not hasattr(self._cortex_sample, name)):
+            raise AttributeError(name)
+        b = tracing()
+        if type(self._cortex_sample) is dict and name in ("get", "keys", "items", "values"):
+            return getattr(self, f"_cortex_{name}")
+        found = b.stored(self._cortex_steps, name)
+        return present(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
+
+    def _cortex_get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def _cortex_keys(self) -> list[Any]:
+        ask_value((*self._cortex_steps, KEYS))
+        return list(self._cortex_sample)
+
+    def _cortex_values(self) -> list[Any]:
+        return [self[key] for key in self._cortex_keys()]
+
+    def _cortex_items(self) -> list[tuple[Any, Any]]:
+        return [(key, self[key]) for key in self._cortex_keys()]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name.startswith("_cortex"):
+            object.__setattr__(self, name, value)
+        else:
+            tracing().store(self._cortex_steps, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        tracing().store(self._cortex_steps, name, None)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __bool__(self) -> bool:
+        kind = type(self._cortex_sample)
+        if not hasattr(kind, "__bool__") and not hasattr(kind, "__len__"):
+            return True
+        return bool(ask_value((*self._cortex_steps, TRUTH)))
+
+    def __len__(self) -> int:
+        return int(ask_value((*self._cortex_steps, LENGTH)))
+
+    def __iter__(self) -> Iterator[Any]:
+        if type(self._cortex_sample) is dict:
+            return iter(self._cortex_keys())
+        return iter(present(tracing(), (*self._cortex_steps, ITEMS)))
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, TorchNode | Attribute):
+            raise fail("`in` a node: nodes cannot be compared. Compare fields of them: node.label == 3.")
+        return bool(ask_value((*self._cortex_steps, Of(f"{key!r} in", lambda x: key in x))))
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int) and isinstance(self._cortex_sample, list | tuple):
+            return present(tracing(), (*self._cortex_steps, ITEMS))[key]
+        if not isinstance(key, str | int):
+            raise fail(f"a node is indexed with a {type(key).__name__}; a str or an int is accepted.")
+        return present(tracing(), (*self._cortex_steps, At(key)))
+
+    def __call__(self, *args: Any) -> Any:
+        return Method((*self._cortex_steps,), self, "__call__")(*args)
+
+    def __repr__(self) -> str:
+        return self._cortex_text()
+
+    def __str__(self) -> str:
+        return self._cortex_text()
+
+    def __format__(self, spec: str) -> str:
+        return format(self._cortex_text(), spec)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._cortex_sample) if asked_by_user() else []
+
+
+class NodeField(TorchAttribute):
+    """A number, a text, an array or a tensor that a node holds."""
+
+    __slots__ = ("_cortex_steps",)
+
+    def __init__(self, name: str, steps: Steps) -> None:
+        super().__init__(Place(()), name)
+        self._cortex_steps = steps
+
+    def _cortex_class(self) -> type:
+        ask_value((*self._cortex_steps, CLASS))
+        return type(self._cortex_sample())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_cortex") or self._cortex_is_array():
+            return super().__getattr__(name)
+        return getattr(self._cortex_tag(), name)
+
+    def _cortex_is_array(self) -> bool:
+        return isinstance(self._cortex_sample(), (*DATA, list, tuple))
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._cortex_tag()
+
+    def __iter__(self) -> Iterator[Any]:
+        return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
+
+    def __len__(self) -> int:
+        return super().__len__() if self._cortex_is_array() else len(self._cortex_text_only("sized"))
+
+    def _cortex_text_only(self, wanted: str) -> str:
+        sample = self._cortex_sample()
+        if not isinstance(sample, str):
+            raise TypeError(f"'{type(sample).__name__}' object is not {wanted}")
+        return str(self._cortex_tag())
+
+
+class Method:
+    """A method of a node, before it is called."""
+
+    def __init__(self, steps: Steps, owner: TorchNode, name: str) -> None:
+        self._steps = steps
+        self._owner = owner
+        self._name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it on what stands for the node, if it is the user's Python; else ask the real node for its result.
+
+        A method that calls itself on other nodes goes through the whole structure, and is asked for its result too.
+        """
+        b = tracing()
+        kind = type(self._owner._cortex_sample)
+        function = getattr(kind, self._name, None)
+        key = (kind, self._name)
+        if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods:
+            if not is_library(function.__code__.co_filename) and not _is_generator(function):
+                with b.inside_method(key, function.__code__, self._owner._cortex_steps):
+                    return function(self._owner, *args, **kwargs)
+        if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
+            raise fail(
+                f"{text(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
+                "it is not Python code, or goes through the whole structure. Give it constants, or none."
+            )
+        return present(b, (*self._steps, Called(args)))
+
+
+def _is_generator(function: types.FunctionType) -> bool:
+    return bool(function.__code__.co_flags & 0x20)
+
+
+class NodeList(list[Any]):
+    """What stands for the items of a list that the steps lead to."""
+
+    def __init__(self, steps: Steps, items: list[Any]) -> None:
+        super().__init__(items)
+        self._cortex_steps = steps
+
+
+class NodeTuple(tuple[Any, ...]):
+    """What stands for the items of a tuple."""
+
+    _cortex_steps: Steps
+
+    def __new__(cls, steps: Steps, items: list[Any]) -> NodeTuple:
+        made = super().__new__(cls, items)
+        made._cortex_steps = steps
+        return made
+
+
+def _class_name(x: Any) -> str:
+    return f"{type(x).__module__}.{type(x).__qualname__}"
+
+
+def _pattern(items: Any) -> str:
+    return "".join("n" if is_node(x) else "0" if x is None else "d" for x in items)
+
+
+CLASS = Of("type", _class_name)
+TRUTH = Of("bool", bool)
+LENGTH = Of("len", len)
+ITEMS = Of("list", list)
+KEYS = Of("keys", lambda x: repr(list(x)))
+IDENTITY = Of("identity", lambda x: f"{type(x).__qualname__}.{getattr(x, 'name', None) or x.__qualname__}")
+PATTERN = Of("items", _pattern)
+
+
+def is_node(value: Any) -> bool:
+    """Is this an object with attributes of its own, rather than data?"""
+    if value is None or isinstance(value, (*PLAIN, *DATA, Enum, type)) or type(value) in (list, tuple, set, frozenset):
+        return False
+    return not isinstance(value, METHODS)
+
+
+def is_stand_in(value: Any) -> bool:
+    """Does this stand for a node of the user's, so that a method can be called on it?"""
+    return type(value) in (TorchNode, NodeTuple)
+
+
+def ask_value(steps: Steps) -> Any:
+    """What the steps lead to, a plain value, as a fact."""
+    b = tracing()
+    name = b.accessors.name(steps)
+    b.knowledge.tags.setdefault(name)
+    return b.facts.ask(ValueOf(name))
+
+
+def present(b: TorchBuilder, steps: Steps) -> Any:
+    """What stands for the object that the steps lead to."""
+    if steps not in b.places:
+        b.places[steps] = _present(b, steps)
+    return b.places[steps]
+
+
+def _present(b: TorchBuilder, steps: Steps) -> Any:
+    if len(steps) > 2:
+        refuse_unseen_recursion(b.recursive_code)
+    name = b.accessors.name(steps)
+    b.knowledge.read.setdefault(name)
+    sample = b.facts.oracle.sample(name, ())
+    if sample is ABSENT:
+        _absent(b, steps, name)
+    if isinstance(sample, METHODS):
+        return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
+    if b.facts.ask(IsNone(name)):
+        if b.accessors.may_be_absent(name):
+            ask_value(_has(steps))
+        return None
+    if isinstance(sample, bool | np.bool_):
+        return bool(ask_value(steps))
+    if isinstance(sample, Enum | type):
+        ask_value((*steps, IDENTITY))
+        return sample
+    if isinstance(sample, PLAIN + DATA):
+        return NodeField(name, steps)
+    if type(sample) in (list, tuple):
+        return _sequence(b, steps, name, sample)
+    return TorchNode(steps, sample)
+
+
+def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
+    if sample and all(isinstance(x, int | float) for x in sample):
+        return NodeField(name, steps)
+    nodes = all(map(is_node, sample))
+    if nodes and name not in b.model.itemized:
+        b.knowledge.tags.setdefault(name)
+        b.facts.ask(Length(name))
+        items: list[Any] = [_node(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
+    else:
+        if name not in b.model.itemized:
+            b.model.itemize(name)
+        ask_value((*steps, PATTERN))
+        items = [
+            None if x is None else _node(b, (*steps, At(i)), x) if is_node(x) else present(b, (*steps, At(i)))
+            for i, x in enumerate(sample)
+        ]
+    return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
+
+
+def _node(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
+    """An item of a list, which the length of the list makes exist."""
+    if steps not in b.places:
+        b.places[steps] = TorchNode(steps, sample)
+    node: TorchNode = b.places[steps]
+    return node
+
+
+def _absent(b: TorchBuilder, steps: Steps, name: str) -> None:
+    """The object has no such attribute: what Python says, once it is a fact."""
+    if not b.accessors.may_be_absent(name):
+        b.accessors.may_lack(name)
+        b.model.restart()
+    b.facts.ask(IsNone(name))
+    ask_value(_has(steps))
+    raise AttributeError(f"{text(steps[:-1])} has no {text(steps[-1:], '')}")
+
+
+def _has(steps: Steps) -> Steps:
+    """Whether there is such an attribute at all."""
+    *before, last = steps
+    assert isinstance(last, Attr | At)
+    if isinstance(last, Attr):
+        return (*before, Of(f"has_{last.name}", lambda x: hasattr(x, last.name)))
+    return (*before, Of(f"has_{last.key}", lambda x: last.key in x))
+
+

@@ -1,0 +1,109 @@
+"""Ways from an object to what the user's code reaches from it: `node.left.word`, `node.children[0]`, `node.leaves()`.
+
+Only recursive calls make relations of a model. Whatever else the code reads, however far away, is an attribute of the
+node itself that has such a way for a meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, TypeAlias, assert_never
+
+
+@dataclass(frozen=True)
+class Attr:
+    """`x.name`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class At:
+    """`x[key]`."""
+
+    key: int | str
+
+
+@dataclass(frozen=True)
+class Called:
+    """`x(*args)`."""
+
+    args: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Of:
+    """A function of x: `len(x)`, `type(x)`; functions of one name are the same."""
+
+    name: str
+    function: Callable[[Any], Any] = field(compare=False, repr=False)
+
+
+Step: TypeAlias = Attr | At | Called | Of
+Steps: TypeAlias = tuple[Step, ...]
+
+NOWHERE = (AttributeError, IndexError, KeyError, TypeError)
+"""What following steps raises where they lead nowhere."""
+
+
+def follow(x: Any, steps: Steps) -> Any:
+    """What the steps lead to."""
+    for step in steps:
+        match step:
+            case Attr(name):
+                x = getattr(x, name)
+            case At(key):
+                x = x[key]
+            case Called(args):
+                x = x(*args)
+            case Of(_, function):
+                x = function(x)
+            case _:
+                assert_never(step)
+    return x
+
+
+def text(steps: Steps, start: str = "node") -> str:
+    """As the user would write it."""
+    shown = start
+    for step in steps:
+        match step:
+            case Attr(name):
+                shown += f".{name}"
+            case At(key):
+                shown += f"[{key!r}]"
+            case Called(args):
+                shown += f"({', '.join(map(repr, args))})"
+            case Of(name):
+                shown = f"{name}({shown})"
+            case _:
+                assert_never(step)
+    return shown
+
+
+def identifier(steps: Steps) -> str:
+    """A name for it in the model: the attribute's own where it is one, else `left_word`, `children_0`, `leaves`."""
+    return re.sub(r"\W+", "_", text(steps, "")).strip("_") or "self"
+
+
+def reader(steps: Steps) -> Callable[[Any], Any]:
+    """A function of an object that follows the steps; as fast as Python has one."""
+    if steps and all(isinstance(step, Attr) for step in steps):
+        return attrgetter(".".join(step.name for step in steps if isinstance(step, Attr)))
+    return lambda x: follow(x, steps)
+
+
+def careful_reader(steps: Steps) -> Callable[[Any], Any]:
+    """The same, with None where the steps lead nowhere."""
+    read = reader(steps)
+
+    def found(x: Any) -> Any:
+        try:
+            return read(x)
+        except NOWHERE:
+            return None
+
+    return found

@@ -1,0 +1,245 @@
+"""Tracing one kind of node of a module: which calls run, which are cut and become states of other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from cortex.errors import ModelError
+from cortex.frontend.builder import Builder, Value
+from cortex.frontend.facts import ABSENT
+from cortex.frontend.foreign import TORCH
+from cortex.frontend.pointwise import as_float
+from cortex.frontend.signals import NeedsStates
+from cortex.frontend.spans import fail
+from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.forms import Form, flatten
+from cortex.frontend.torch.request_tensor import RequestTensor
+from cortex.frontend.torch.roles import Role
+from cortex.frontend.torch.routines import Routine
+from cortex.frontend.torch.standins import NodeTuple, TorchNode, is_stand_in
+from cortex.frontend.torch.steps import Attr, Steps, text
+from cortex.frontend.torch.tensor import TorchTensor
+from cortex.ra.ir import Hop, State
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.model import TorchModel
+
+@dataclass
+class Frame:
+    """A routine that is running on a node."""
+
+    routine: Routine
+    steps: Steps
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A call that became a state of another node, with the values that it was given."""
+
+    role: Role
+    steps: Steps
+    passed: dict[str, list[Value]]
+    inherits: tuple[tuple[str, str], ...]
+    """The call's parameters that are tensors of the request, and the caller's."""
+
+
+@dataclass(eq=False)
+class TorchBuilder(Builder):
+    """The graph of one kind of node of a module."""
+
+    model: TorchModel = field(kw_only=True)
+    role: Role = field(init=False)
+    tag: str = ""
+    """The role's; with `>` where only the arguments of other calls are computed."""
+    frames: list[Frame] = field(default_factory=list)
+    places: dict[Steps, Any] = field(default_factory=dict)
+    """What stands for the objects that the code has reached."""
+    cuts: list[Cut] = field(default_factory=list)
+    _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
+    _methods: list[tuple[Any, Steps, int]] = field(default_factory=list)
+
+    @property
+    def accessors(self) -> TorchAccessors:
+        """What names mean."""
+        accessors = self.knowledge.accessors
+        assert isinstance(accessors, TorchAccessors)
+        return accessors
+
+    @property
+    def recursive_code(self) -> set[CodeType]:
+        """The code of routines, whose calls are seen."""
+        return self.model.entry.seen_code
+
+    # Calls.
+
+    def call(self, routine: Routine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A routine is called: run it, or take its result for a state of the node it is called on."""
+        try:
+            arguments = routine.bind(args, kwargs)
+        except TypeError:
+            return routine.original(*args, **kwargs)  # which says what is wrong
+        nodes = [name for name, value in arguments.items() if is_stand_in(value)]
+        if not nodes:
+            return routine.original(*args, **kwargs)
+        node = arguments[nodes[0]]
+        steps: Steps = node._cortex_steps
+        if routine.key in self.model.routines:
+            if len(nodes) > 1:
+                raise fail(
+                    f"{routine.label} is called on {len(nodes)} nodes at once and calls itself; one node is accepted. "
+                    "Call it on each of them, and combine the results."
+                )
+            return self._cut(routine, nodes[0], arguments)
+        again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
+        if again and self.frames[again[-1]].steps != steps:
+            self._recursive(routine, steps, again[-1])
+        self.frames.append(Frame(routine, steps))
+        try:
+            return routine.run(arguments)
+        finally:
+            self.frames.pop()
+
+    def run_role(self, routine: Routine, arguments: dict[str, Any]) -> Any:
+        """Run the routine that this kind of node stands for a call of."""
+        self.frames.append(Frame(routine, ()))
+        return routine.run(arguments)
+
+    def _recursive(self, routine: Routine, steps: Steps, since: int) -> None:
+        """A routine is called on another node while it runs: from now on, such calls are cut.
+
+        Of the routines in between, those that are called on another node than their caller's are recursive too.
+        """
+        chain = [*self.frames[since:], Frame(routine, steps)]
+        for before, after in zip(chain, chain[1:], strict=False):
+            if before.steps != after.steps:
+                self.model.routines[after.routine.key] = after.routine
+        self.model.restart()
+
+    def _cut(self, routine: Routine, node_parameter: str, arguments: dict[str, Any]) -> Any:
+        node = arguments.pop(node_parameter)
+        steps = node._cortex_steps
+        passed = {name: self.values(value) for name, value in arguments.items() if _is_computed(value)}
+        forms = {name: form for name, (form, _) in passed.items()}
+        role = self.model.role_of_call(self, routine, node_parameter, arguments, forms)
+        if role is self.role and not steps:
+            raise fail(
+                f"{routine.label} calls itself on the node itself, which would never end (P.2). Call it on a child: "
+                "node.left, or each k in node.children."
+            )
+        inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
+        cut = Cut(role, steps, {name: values for name, (_, values) in passed.items()}, tuple(inherits.items()))
+        self.cuts.append(cut)
+        self.model.note_call(self, cut)
+        if role.result is None:
+            self.model.hop(self, role, steps)
+            raise NeedsStates
+        names = role.result_names(self.model.prefix(role))
+        return role.result.rebuild([self.state(role, steps, name) for name in names])
+
+    def state(self, role: Role, steps: Steps, name: str, *, looks_up: bool = False) -> Any:
+        """A state of the node that stands for the call of `role` on what the steps lead to."""
+        hop = self.model.hop(self, role, steps, looks_up=looks_up)
+        return self.state_at(hop, name, role.types[name].shape)
+
+    def state_at(self, hop: Hop, name: str, shape: tuple[int, ...]) -> Any:
+        """A state of the node that a hop leads to."""
+        return TorchTensor(self.emit(State(name, (hop,)), shape))
+
+    # Tensors.
+
+    def tensor(self, x: Any) -> Any:
+        """A field, a parameter or a tensor as a symbolic tensor."""
+        dispatch: Any = TORCH.get()
+        return dispatch.symbolic(x)
+
+    def values(self, result: Any) -> tuple[Form, list[Value]]:
+        """The form of a result, and its tensors."""
+        form, tensors = flatten(result, _is_tensor)
+        return form, [as_float(self.tensor(x)._cortex_value()) for x in tensors]
+
+    # Attributes that the code sets on nodes.
+
+    def store(self, steps: Steps, name: str, value: Any) -> None:
+        """`node.name = value`."""
+        if name not in self.model.written:
+            self.model.written.add(name)
+            if any(read and read[-1] == Attr(name) for read in self.model.ever_read):
+                self.model.restart()
+        self._written[steps, name] = value
+
+    def stored(self, steps: Steps, name: str) -> Any:
+        """What was stored there: by this call, or by another one as a state; ABSENT where nobody does."""
+        if (steps, name) in self._written:
+            return self._written[steps, name]
+        if name not in self.model.written:
+            self.model.ever_read.add((*steps, Attr(name)))
+            return ABSENT
+        role, looks_up = self._who_stores(steps, name)
+        if role is None:
+            if not steps and not self.model.is_stored_by_others(self.role, name):
+                raise AttributeError(f"{name} is not set yet")
+            raise NeedsStates
+        names = role.stored_names(self.model.prefix(role), name)
+        return role.stored[name].rebuild([self.state(role, steps, n, looks_up=looks_up) for n in names])
+
+    def _who_stores(self, steps: Steps, name: str) -> tuple[Role | None, bool]:
+        """The call that set the attribute of a node: the last one on it here, else any."""
+        for cut in reversed(self.cuts):
+            if cut.steps == steps and name in cut.role.stored:
+                return cut.role, cut.role.is_top_down
+        if any(cut.steps == steps and cut.role.result is None for cut in self.cuts):
+            raise NeedsStates
+        roles = [r for r in self.model.roles if name in r.stored and not (r is self.role and not steps)]
+        role = self.model.who_stores(self, steps, roles)
+        return role, role is not None and self.model.mode == "calls"
+
+    def results(self) -> dict[str, Any]:
+        """What was stored on the node itself."""
+        for steps, name in self._written:
+            if steps:
+                raise ModelError(
+                    f"{text(steps)}.{name} is set by the call for another node. Set attributes of the node that the "
+                    "method is called on, or pass the value as an argument of the call on that node."
+                )
+        return {name: value for (_, name), value in self._written.items()}
+
+    @contextmanager
+    def inside_method(self, key: Any, code: CodeType, steps: Steps) -> Iterator[None]:
+        """A method of a node runs on what stands for it.
+
+        One that calls itself on other nodes, without the module's doing, is asked of real nodes from now on.
+        """
+        depth = len(self.frames)
+        if any(running == key and at != steps and depth == before for running, at, before in self._methods):
+            self.model.opaque_methods.add(key)
+            self.model.restart()
+        self._methods.append((key, steps, depth))
+        self.model.entry.seen_code.add(code)
+        try:
+            yield
+        finally:
+            self._methods.pop()
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, torch.Tensor | Attribute | np.ndarray)
+
+
+def _is_computed(value: Any) -> bool:
+    """Is this argument of a call, or any part of it, a tensor?"""
+    match value:
+        case RequestTensor() | TorchNode() | NodeTuple():
+            return False
+        case tuple() | list():
+            return any(map(_is_computed, value))
+        case dict():
+            return any(map(_is_computed, value.values()))
+    return _is_tensor(value)
