@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Literal
 
 from cortex import __version__
 from cortex.cache.entry import Entry
@@ -40,7 +40,9 @@ from cortex.ra.table_model import table_model
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
-from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
+from cortex.runtime.torch_module import CompiledModule
+from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
+from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
@@ -95,9 +97,12 @@ def compile(
     `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
     them). What this machine cannot run is for `cortex.export`, which writes a C package.
 
-    `weights_dtype` "bf16", "fp16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to read, and
-    results that deviate, by as much as `fast.report(structures)` measures. Sums are in fp32 all the same, and so are
-    biases, embeddings and tables. int8 has a scale per output channel. `schedule` may say the same by `Narrow`.
+    `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
+    read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
+    channel. What the weights are multiplied with is rounded too, once per node, where that makes products faster: to
+    bf16 for "bf16" on machines that multiply such numbers, to 16-bit integers with a scale per node for integers. Sums
+    are in fp32, or exact; biases, embeddings and tables stay in fp32. `schedule` may say the same by `Narrow` and
+    `NarrowInputs`.
     """
     if not (choices is None or isinstance(choices, Choices)):
         raise ScheduleError(f"choices={choices!r}: give Choices, or None for those that are predicted best.")
@@ -126,9 +131,10 @@ def compile(
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
         return executable(model, weights, structures)
-    from cortex.compile_module import compile_module
+    from cortex.frontend.torch.entry import entry_of
 
-    return compile_module(model, weights, structures, executable)
+    entry = entry_of(model, weights, structures or [])
+    return executable(model, weights, structures) if entry is None else CompiledModule(entry, structures, executable)
 
 
 def _target(target: Target | str | None, cpu: str | None) -> Target:
@@ -214,7 +220,7 @@ class Plan:
         """The same without narrow weights, on one thread: what to measure deviations from."""
         fixed = self.fixed(m)
         if fixed is not None:
-            fixed = Schedule(tuple(s for s in fixed if not isinstance(s, Narrow)))
+            fixed = in_f32(fixed)
         return replace(self, schedule=fixed, threads=1, narrow=None)
 
     def machine(self) -> Machine:
@@ -241,10 +247,20 @@ class Plan:
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The steps to apply to the function `f` that `m` was lowered to."""
         registers = Registers(self.target.registers, self.target.lanes, self.target.broadcasts)
-        narrow = self.narrow is not None
+        narrow = None if self.narrow is None else NarrowWeights(self.inputs())
         if self.choices is not None:
             return default_schedule(f, registers, self.choices, narrow=narrow)
         return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f), narrow)
+
+    def inputs(self) -> Literal["bf16", "i16"] | None:
+        """The type that inputs are rounded to as well, where that makes products faster."""
+        match self.narrow:
+            case Narrow(dtype="bf16") if self.target.has("avx512bf16"):
+                return "bf16"
+            case Narrow(dtype="i8" | "i16"):
+                return "i16"
+            case _:
+                return None
 
     def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
         """What threads share out of `f`, and what else was considered."""

@@ -119,7 +119,7 @@ def test_threads(mapping: Any, exported: Exported) -> None:
             same_bits(answer, want)
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "fp16", "int8"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "int16", "int8"])
 def test_narrow_weights(dtype: str, exported: Exported) -> None:
     entry = zoo.load("tree_gru")
     trees = entry.structures(random.Random(1), 2, VOCABULARY)

@@ -21,9 +21,7 @@ class Knowledge:
     Dictionaries with None values stand for ordered sets.
     """
 
-    def __init__(
-        self, model: TracedModel, arguments: dict[str, Any], weights: Weights, accessors: Accessors
-    ) -> None:
+    def __init__(self, model: TracedModel, arguments: dict[str, Any], weights: Weights, accessors: Accessors) -> None:
         self.name = model.name
         self.model = model
         self.definition = span_of_function(model.function.__code__)

@@ -59,6 +59,10 @@ class TracedModel(ABC):
     def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         """Call the function: the form of its states, their values, and the graph they are in."""
 
+    def uses(self) -> int:
+        """Grows when relations that are known come to be followed from more nodes."""
+        return 0
+
     def states(self) -> StateForm | None:
         """The states of the whole model, where kinds may have some of them only; None where each has all."""
         return None

@@ -22,6 +22,9 @@ DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
 """Library code that asks for an object's class on behalf of its caller: `isinstance` with an abstract class,
 `functools.singledispatch`."""
 
+DRIVER = os.path.join(HERE, "trace_kind.py")
+"""Who calls the user's code; what calls that is not the user's."""
+
 Position = tuple[int | None, int | None, int | None, int | None]
 
 
@@ -29,7 +32,7 @@ def user_frame() -> FrameType | None:
     """The innermost frame that belongs neither to the front end nor to torch."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_passed_over(frame.f_code.co_filename):
-        frame = frame.f_back
+        frame = None if frame.f_code.co_filename == DRIVER else frame.f_back
     return frame
 
 
@@ -57,9 +60,12 @@ def user_span() -> Span | None:
 def running_call() -> ast.Call | None:
     """The user's call that is being evaluated, if it is one."""
     frame = user_frame()
-    if frame is None or "CALL" not in dis.opname[frame.f_code.co_code[frame.f_lasti]]:
+    if frame is None:
         return None
-    return _call_at(frame.f_code, frame.f_lasti)
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while at and dis.opname[code[at]] == "CACHE":
+        at -= 2  # a call of a Python function has stepped over what belongs to its instruction
+    return _call_at(frame.f_code, at) if "CALL" in dis.opname[code[at]] else None
 
 
 @lru_cache(maxsize=1024)

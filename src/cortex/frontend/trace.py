@@ -41,6 +41,8 @@ from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Model
 
+MOST_REMEMBERED = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Failed:
@@ -72,6 +74,8 @@ class Trace:
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
         self._tree = DecisionTree()
         self._exploration: Exploration | None = None
+        self._remembered: list[Any] = []
+        """Requests that showed new kinds, where kinds cannot be found without them."""
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
@@ -88,6 +92,11 @@ class Trace:
     def name(self) -> str:
         """The name of the model."""
         return self._model.name
+
+    @property
+    def explores(self) -> bool:
+        """Can kinds be found without structures?"""
+        return self._model.explores
 
     @property
     def known_kinds(self) -> int:
@@ -144,14 +153,17 @@ class Trace:
         while not done:
             self.explore()
             try:
-                done = self._see_once(self._model.roots(roots))
+                done = self._see_once(self._model.roots([*self._remembered, *roots] if forgot else roots))
                 if done and self._model.explores and self._tree.changes != before:
                     assert self._exploration is not None
                     self._exploration.run()
             except Restart:
                 self._forget()
                 forgot = True
-        return forgot or self._tree.changes != before
+        is_new = forgot or self._tree.changes != before
+        if is_new and not self._model.explores:
+            self._remembered += roots[: MOST_REMEMBERED - len(self._remembered)]
+        return is_new
 
     def _refuse_unseen(self, roots: list[Any]) -> None:
         """Refuse structures whose children have other names than the model's; a better error than what came of it."""
@@ -209,12 +221,12 @@ class Trace:
         """One walk over the structures, children first; False if it has to be repeated with what it learned."""
         k, exploration = self._knowledge, self._exploration
         assert exploration is not None
-        relations = (len(k.slots), len(k.lists))
+        relations = self._reach()
         changes = self._tree.changes
         if self.is_partial:
             for root in roots:
                 self._look_below(root)
-            if relations != (len(k.slots), len(k.lists)):
+            if relations != self._reach():
                 return False
         waiting: dict[tuple[str, bool, Guard], Any] = {}
         failed: list[Failed] = []
@@ -234,22 +246,27 @@ class Trace:
             except NeedsExample as question:
                 waiting.setdefault((str(question), bool(k.children(node)), facts.guard()), node)
             except MissingAttribute as error:
-                if relations == (len(k.slots), len(k.lists)):
+                if relations == self._reach():
                     raise self._missing(error) from None
             except Exception as error:
-                if relations == (len(k.slots), len(k.lists)):
+                if relations == self._reach():
                     of_model = not isinstance(error, CortexError) and error is not seen.accessor_error
                     told = self._raised(error, node) if of_model else error
                     if self._model.explores:
                         raise told from (error if of_model else None)
                     failed.append(Failed(node, facts.guard(), told))
-            if relations != (len(k.slots), len(k.lists)):
+            if relations != self._reach():
                 return False  # who is a leaf, and which nodes there are, was not known before
         if waiting and changes == self._tree.changes and not failed:
             self._resolve(waiting)
         if failed and changes == self._tree.changes:
             self._leave_out(roots, failed)
         return not waiting and not failed
+
+    def _reach(self) -> tuple[int, ...]:
+        """Changes when more nodes may be reached than before."""
+        k = self._knowledge
+        return len(k.slots), len(k.lists), self._model.uses()
 
     def _leave_out(self, roots: list[Any], failed: list[Failed]) -> None:
         """Nodes that relations lead to and that no result depends on may be such that the model cannot be run for.

@@ -16,7 +16,7 @@ import numpy as np
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
 
-_DTYPES = {"float32": "F32", "float16": "F16", "uint16": "U16", "int8": "I8"}
+_DTYPES = {"float32": "F32", "float16": "F16", "uint16": "U16", "int16": "I16", "int8": "I8"}
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@
     ("weight", ARRAY)                        a parameter, padded or packed
     ("field", NAME)                          a float field of all nodes
     ("state", NAME, SHAPE, ELEMENTS)         a state of all nodes; a node has so many elements, padding included
-    ("scratch", SIZE or None, ELEMENTS)      so many elements for each of a size of the linear form, or once
-    ("scratch", SIZE, ELEMENTS, COPIES)      the same as many times as another size says
+    ("scratch", SIZE or None, WORDS)         so many words of 32 bits for each of a size of the linear form, or once
+    ("scratch", SIZE, WORDS, COPIES)         the same as many times as another size says
     ("private", ELEMENTS)                    one for each thread
 
 This is what the native call and exported packages are told.
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cortex.ilir.ir import Buffer, Scope
+from cortex.ilir.ir import ROUNDING, Buffer, Scope
 from cortex.ilir.pack import pack
 from cortex.ilir.private import private_stride
 from cortex.ir.scalar import Int, Var
@@ -60,16 +60,21 @@ def _argument(
         case _:
             match b.shape:
                 case (copies, Var(rows), *_) if copies == NUM_PARTS:
-                    return "scratch", rows, _elements(b), NUM_PARTS.name
+                    return "scratch", rows, _words(b), NUM_PARTS.name
                 case (Var(rows), *_):
-                    return "scratch", rows, _elements(b)
+                    return "scratch", rows, _words(b)
                 case _:
-                    return "scratch", None, _elements(b)
+                    return "scratch", None, _words(b)
 
 
 def _row(b: Buffer) -> int:
     """Elements of one row of a buffer, padding included."""
     return _elements(Buffer(b.name, b.dtype, b.shape[1:], b.scope, b.align))
+
+
+def _words(b: Buffer) -> int:
+    """The memory of one row of a scratch buffer, or of all of it where it has none, in words of 32 bits."""
+    return -(-_elements(b) // 2) if b.dtype in ROUNDING else _elements(b)
 
 
 def _elements(b: Buffer) -> int:

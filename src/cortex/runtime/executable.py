@@ -274,7 +274,7 @@ class Executable:
             except _native.UnknownKind as unknown:
                 node, where = unknown.node, unknown.where
             try:
-                one = attempt < FEW_ATTEMPTS
+                one = attempt < FEW_ATTEMPTS and self._trace.explores
                 learned = self._learn([node] if one else _roots(batch), loaded, [where] if one else None)
             except StructureError as error:
                 if error.says_where:

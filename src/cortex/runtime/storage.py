@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 ALIGNMENT = 64
 LARGE_PAGE = 2 << 20
-NARROW = frozenset(map(np.dtype, (np.uint16, np.float16, np.int8)))
+NARROW = frozenset(map(np.dtype, (np.uint16, np.float16, np.int8, np.int16)))
 
 Array = npt.NDArray[Any]
 

@@ -7,13 +7,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from cortex.errors import StructureError
+from cortex.frontend.model import TracedModel
 from cortex.runtime.executable import Executable
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
 
-Make = Callable[[dict[str, Any]], "tuple[TorchModel, Executable]"]
+Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 
 
 class CompiledModule:
@@ -25,12 +26,17 @@ class CompiledModule:
 
     training = False
 
-    def __init__(self, entry: Entry, make: Make) -> None:
+    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile) -> None:
+        from cortex.frontend.torch.entry import as_call
+
         self._entry = entry
-        self._make = make
+        self._examples = [entry.bind(as_call(example), {}) for example in examples or []]
+        self._compile = compile
         self._lock = Lock()
         self._made: dict[tuple[Any, ...], tuple[TorchModel, Executable]] = {}
         self._weights: Mapping[str, Any] | None = None
+        for arguments in self._examples:
+            self._for(arguments)
 
     def __repr__(self) -> str:
         return f"<compiled module {self._entry.name}>"
@@ -44,13 +50,9 @@ class CompiledModule:
             return model.returned(run(model.request(arguments)))
         if not batch:
             raise StructureError("the module is called with an empty list; give it at least one structure")
-        arguments = [self._entry.bind((x,), {}) for x in batch]
-        model, run = self._for(arguments[0])
-        return model.returned(run([model.request(each) for each in arguments]))
-
-    def prepare(self, args: tuple[Any, ...]) -> None:
-        """Compile for calls like this one."""
-        self._for(self._entry.bind(args, {}))
+        several = [self._entry.bind((x,), {}) for x in batch]
+        model, run = self._for(several[0])
+        return model.returned(run([model.request(each) for each in several]))
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
         """The compiled program that a call with these arguments runs; it explains itself and reports."""
@@ -87,8 +89,19 @@ class CompiledModule:
         key = self._entry.constants(arguments)
         with self._lock:
             if key not in self._made:
-                made = self._make(arguments)
+                made = self._make(arguments, key)
                 if self._weights is not None:
                     made[1].update(self._weights)
                 self._made[key] = made
             return self._made[key]
+
+    def _make(self, arguments: dict[str, Any], key: tuple[Any, ...]) -> tuple[TorchModel, Executable]:
+        """Compile for calls like this one."""
+        from cortex.frontend.torch.entry import Signature
+        from cortex.frontend.torch.model import TorchModel
+
+        signature = Signature.of(self._entry, arguments)
+        model = TorchModel(self._entry, signature)
+        alike = [example for example in self._examples if self._entry.constants(example) == key]
+        requests = [signature.request(example) for example in alike or [arguments]]
+        return model, self._compile(model, self._entry.weights, requests)

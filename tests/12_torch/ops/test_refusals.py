@@ -35,7 +35,7 @@ BODIES = {
     "floor": "return x.floor()",
     "floor_divide": "return x // 2",
     "modulo": "return x % 2",
-    "xor": "return (x > 0) ^ (x > 1)",
+    "shift": "return node.word << x.argmax()",
     "rounding_mode": "return torch.div(x, 2, rounding_mode='floor')",
     "conv1d": "return F.conv1d(x.view(1, 1, 4), w.view(4, 1, 4)[:1])",
     "conv_module": "return conv(x.view(1, 1, 4))",
@@ -78,7 +78,8 @@ BODIES = {
     "field_in_place": "node.x.mul_(2.0)\nreturn node.x",
     "expanded_in_place": "y = x.expand(2, 4)\ny += 1\nreturn y[0]",
     "reshaped_after_view": "y = x.view(2, 2)\nx.unsqueeze_(0)\nreturn y",
-    "constant_in_place": "mask = torch.zeros(4, dtype=torch.bool)\nmask[0] = x[0] > 0\nreturn torch.where(mask, x, 0.0)",
+    "constant_in_place": "mask = torch.zeros(4, dtype=torch.bool)\nmask[0] = x[0] > 0\nreturn mask * x",
+    "computed_before": "return x @ before",
     "mask_of_several": "x[x > 0] = x\nreturn x",
     "set_data": "y = x + 1\ny.data = x\nreturn y",
     # element types and devices
@@ -99,7 +100,7 @@ BODIES = {
     "dim": "return x.sum(dim=3)",
     "view_size": "return x.view(3, -1)",
     "view_of_transposed": "return w.t().view(16)",
-    "keyword": "return torch.sum(x, out=x)",
+    "keyword": "return torch.add(x, x, out=x)",
     "dtype_argument": "return torch.sum(x, dtype=torch.float64)",
     "cat_of_tensor_and_number": "return torch.cat([x, 1.0])",
     "softmax_dtype": "return torch.softmax(x, 0, dtype=torch.float64)",
@@ -126,7 +127,7 @@ def define(name: str, body: str, module: nn.Module) -> Any:
     file = f"{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict[str, Any] = {"torch": torch, "F": F, "nn": nn, "np": np, **vars(module)["_modules"]}
-    names |= vars(module)["_parameters"]
+    names |= {**vars(module)["_parameters"], "before": module.w * 2}
     exec(compile(source, file, "exec"), names)
     return names["f"]
 

@@ -43,11 +43,14 @@ def traced(
             given = {name: field_tensor(getattr(node, name)).clone() for name in inputs}
             result = function(**given)
             seen[:] = [plain(result), [_form(x) for x in tensors(result)]]
-            return tuple(symbolic(x) for x in tensors(result))
+            return (*(symbolic(x) for x in tensors(result)), torch.zeros(()))  # a node needs a state
 
     weights = {} if module is None else dict(_weights(module))
-    states = evaluate(Trace(cortex.model(alone), weights), Node(**inputs))
-    values = [value.astype(np.float32) for value in states.values()]
+    trace = Trace(cortex.model(alone), weights)
+    states = evaluate(trace, Node(**inputs))
+    constants = [p.name for p in trace.model().params if p.name.startswith("const_")]
+    assert module is None or not constants, "something computed from parameters is frozen"
+    values = [value.astype(np.float32) for value in states.values()][:-1]
     return seen, values
 
 

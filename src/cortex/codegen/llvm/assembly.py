@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 _LABEL = re.compile(r"^([.\w$\"]+):")
 _JUMP = re.compile(r"^\s+(?:j\w+|b|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\d+,)\s+(\.\w+)\s*$")
-_MULTIPLY_ADD = re.compile(r"^v?fn?m(?:add|sub|la|ls)\w*$")
+_MULTIPLY_ADD = re.compile(r"^(?:v?fn?m(?:add|sub|la|ls)\w*|vdpbf16ps|vpdp\w+|v?pmaddwd)$")
 _ACTIVATION = re.compile(r"^v?f?(?:div|rndscale|round|frint|scalef)")
 _COMMENT = re.compile(r"#\s.*|//.*")
 _STACK = re.compile(r"\(%[re]sp\b|\[sp\b")

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute, IndexableAttribute, StandIn
 from cortex.frontend.torch.fields import field_tensor
-from cortex.frontend.torch.tensor import TorchTensor, call
+from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.tokens import is_constructing
 
 OPERATORS = (
@@ -46,7 +47,15 @@ class TorchAttribute(Attribute):
                 raise NeedsExample(f"whether '{self._cortex_name}' is a child or a tensor")
         return super().__getattr__(name)
 
+    @property  # type: ignore[misc]  # object's can also be set
+    def __class__(self) -> type:
+        """What the user's `isinstance` asks for; a constructor of torch is told the truth, for it asks first."""
+        return type(self) if is_constructing() else super().__class__
+
     def __iter__(self) -> Iterator[Any]:
+        known = (*builder().knowledge.lists, "children")
+        if self._cortex_sample() is ABSENT and self._cortex_name not in known:
+            raise NeedsExample(f"whether '{self._cortex_name}' is a list of children or a tensor")
         return iter(field_tensor(self)) if self._cortex_is_array() else super().__iter__()
 
     def __len__(self) -> int:
@@ -87,7 +96,7 @@ class TorchAttribute(Attribute):
         """Elementwise with tensors; else what the module does depends on it."""
         method = f"__{name}__"
         if other is not None and (isinstance(other, TorchTensor | torch.Tensor) or self._cortex_is_array()):
-            return call(getattr(torch.Tensor, method), self, other)
+            return getattr(field_tensor(self), method)(other)
         return getattr(Attribute, method)(self, other)
 
 
@@ -97,7 +106,7 @@ class IndexableTorchAttribute(TorchAttribute, IndexableAttribute):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        return call(torch.Tensor.__getitem__, self, key) if self._cortex_is_array() else super().__getitem__(key)
+        return field_tensor(self)[key] if self._cortex_is_array() else super().__getitem__(key)
 
 
 def torch_attribute(owner: StandIn, name: str) -> Attribute:
@@ -107,10 +116,8 @@ def torch_attribute(owner: StandIn, name: str) -> Attribute:
 
 
 def _operator(name: str) -> Any:
-    function = getattr(torch.Tensor, f"__{name}__")
-
     def operator(self: Any, *args: Any) -> Any:
-        return call(function, self, *args)
+        return getattr(field_tensor(self), f"__{name}__")(*args)
 
     operator.__name__ = f"__{name}__"
     return operator

@@ -10,18 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cortex.frontend.torch.steps import NOWHERE, Steps, follow
+from cortex.frontend.torch.steps import NOWHERE, At, Steps, follow, identifier
 
 PASSING = ">"
 """At the end of a tag: the call as far as it computes arguments of other calls."""
 
 HEAD = "cortex_head"
 """The attribute that only the head of a request has."""
+ARGUMENT = "cortex_argument_"
 
 
 def argument(name: str) -> str:
     """The attribute that holds an argument."""
-    return f"cortex_argument_{name}"
+    return f"{ARGUMENT}{name}"
 
 
 class Arguments:
@@ -57,7 +58,6 @@ class Relation:
     is_top_down: bool
     inherits: tuple[tuple[str, str], ...]
     """Which tensors of the request a call gets: its parameter, and the caller's."""
-    via: str
     passes_from: Callable[[str], str]
     """The role of the node that computes the arguments, by the role of the caller."""
     callers: set[str] = field(default_factory=set)
@@ -80,15 +80,15 @@ class Relation:
         if found is None:
             return None
         if not self.is_list:
-            return self._one(call, found)
-        return [self._one(call, x) for x in found if x is not None]
+            return self._one(call, found, identifier(self.steps))
+        return [self._one(call, x, identifier((*self.steps, At(i)))) for i, x in enumerate(found) if x is not None]
 
-    def _one(self, call: CallNode, node: Any) -> CallNode | None:
+    def _one(self, call: CallNode, node: Any, via: str) -> CallNode | None:
         if self.looks_up:
             return call.graph.made(self.role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits}
         caller = call.graph.passing(call, self.passes_from(call.call_role)) if self.is_top_down else None
-        return call.graph.call(self.role, node, given, caller, self.via)
+        return call.graph.call(self.role, node, given, caller, via)
 
 
 @dataclass(frozen=True)

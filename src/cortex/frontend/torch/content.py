@@ -76,7 +76,8 @@ def permute(x: Content, perm: tuple[int, ...]) -> Content:
 def cut(x: Content, ranges: tuple[tuple[int, int, int], ...]) -> Content:
     """x[start:stop:step, ...], one triple per axis."""
     if isinstance(x, Integers):
-        return Integers(x.elements[(*(slice(*r) for r in ranges), ...)])
+        box: Any = (*(slice(*r) for r in ranges), ...)
+        return Integers(x.elements[box])
     return movement.slice_axes(x, ranges)
 
 

@@ -19,6 +19,8 @@ def decomposed(function: Any) -> FunctionType | None:
     """`function` without the question, if it is one that torch writes in Python."""
     if not isinstance(function, FunctionType) or function.__module__ not in MODULES:
         return None
+    if not any(name in function.__code__.co_names for name in QUESTIONS):
+        return None
     scope = {**function.__globals__, **{name: _no for name in QUESTIONS if name in function.__globals__}}
     rebuilt = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
     rebuilt.__kwdefaults__ = function.__kwdefaults__

@@ -16,8 +16,7 @@ from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, integers
-from cortex.frontend.torch.decompose import decomposed
-from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor
+from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
 from cortex.frontend.torch.indexing import meta_index, prepared
 from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
 from cortex.frontend.torch.table import Entry, table
@@ -27,6 +26,10 @@ from cortex.frontend.torch.views import View
 from cortex.ra.ir import Param
 
 INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+CONSTANT = (
+    "computed values are written into a constant tensor of integers or truth values, or one that torch made unseen. "
+    "Build it with torch.stack or torch.where instead."
+)
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 """Torch's functions know some arguments by NumPy's names too."""
 
@@ -46,10 +49,7 @@ class Dispatcher:
             raise fail("torch.autocast: compiled modules compute in float32. Leave it out.")
         entry = table().get(function)
         if entry is None:
-            written = decomposed(function)
-            if written is None:
-                raise unsupported(function)
-            return written(*args, **kwargs)
+            raise unsupported(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             try:
                 return self._run(function, entry, args, kwargs)
@@ -99,11 +99,16 @@ class Dispatcher:
         name = self.params.get(id(x))
         if x.is_meta:
             return self._copied(x)
+        if x.grad_fn is not None:
+            raise Unsupported(
+                "a tensor is used that was computed from parameters before the module was traced, so new weights would "
+                "not change it. Compute it in forward, or store x.detach()."
+            )
         meta = meta_of(x)
         if name is not None and x.is_floating_point():
             b = builder()
-            return TorchTensor(b.emit(Param(name), tuple(x.shape)), meta, f"parameter '{name}'")
-        return TorchTensor(self.constant(x), meta, "a tensor that was made before the node's values were known")
+            return TorchTensor(b.emit(Param(name), tuple(x.shape)), meta, unchangeable(f"parameter '{name}'"))
+        return TorchTensor(self.constant(x), meta, CONSTANT)
 
     def _copied(self, x: torch.Tensor) -> TorchTensor:
         """What a constructor of torch that nobody can override made of a symbolic tensor, as `Variable` does."""
@@ -143,8 +148,10 @@ def _on_meta(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         given = [meta_index(a) if function in INDEXED and i == 1 else _meta(a) for i, a in enumerate(args)]
         return function(*given, **{name: _meta(a) for name, a in kwargs.items()})
     except NotImplementedError:
-        raise
+        return None  # it needs values: the implementation says so
     except (RuntimeError, TypeError, IndexError, ValueError) as error:
+        if "meta tensor" in str(error):
+            return None
         raise fail(f"{operator_name(function)}: {str(error).splitlines()[0]}") from None
 
 

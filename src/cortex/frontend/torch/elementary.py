@@ -25,9 +25,12 @@ place, the rational approximation that Eigen and XLA use."""
 
 def erf(x: Value) -> Value:
     """The error function."""
-    x = arithmetic("max", arithmetic("min", x, fill(ERF_LIMIT)), fill(-ERF_LIMIT))
-    square = arithmetic("mul", x, x)
-    return arithmetic("mul", x, arithmetic("div", _polynomial(square, ERF_ABOVE), _polynomial(square, ERF_BELOW)))
+    near = arithmetic("max", arithmetic("min", x, fill(ERF_LIMIT)), fill(-ERF_LIMIT))
+    square = arithmetic("mul", near, near)
+    ratio = arithmetic("div", _polynomial(square, ERF_ABOVE), _polynomial(square, ERF_BELOW))
+    inside = arithmetic("mul", near, ratio)
+    below = pointwise.where(comparison("le", x, fill(-ERF_LIMIT)), fill(-1.0), inside)
+    return pointwise.where(comparison("ge", x, fill(ERF_LIMIT)), fill(1.0), below)
 
 
 def _polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:

@@ -114,6 +114,37 @@ class Entry:
             yield
 
 
+def entry_of(given: Any, weights: Any, examples: list[Any]) -> Entry | None:
+    """What is to be compiled, if it is a module or a function; refused while it is being trained."""
+    if not isinstance(given, torch.nn.Module | FunctionType):
+        return None
+    if weights is not None:
+        raise ModelError("weights= is given for a module, which has its own. Load them into it: load_state_dict(...).")
+    lists = any(len(call) == 1 and type(call[0]) is list for call in map(as_call, examples))
+    entry = Entry.of_function(given, lists) if isinstance(given, FunctionType) else Entry.of_module(given, lists)
+    for module in entry.modules.values():
+        _refuse_training(module)
+    return entry
+
+
+def as_call(example: Any) -> tuple[Any, ...]:
+    """The arguments of an example: a tuple of them, or the only one."""
+    return example if type(example) is tuple else (example,)
+
+
+def _refuse_training(module: torch.nn.Module) -> None:
+    """Dropout and the like are compiled as they are when the module is evaluated; that has to be what was meant."""
+    for name, part in module.named_modules():
+        drops = isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0
+        inner = isinstance(part, torch.nn.RNNBase) and part.dropout > 0
+        norms = isinstance(part, torch.nn.modules.batchnorm._NormBase)
+        if part.training and (drops or inner or norms):
+            raise ModelError(
+                f"the module is in training mode, in which '{name}' ({type(part).__name__}) does other things than "
+                "when it is evaluated, and a compiled module is for evaluation. Call module.eval() first."
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class Signature:
     """What calls are like: an example of the arguments, and which are nodes, tensors, or constants."""
@@ -150,9 +181,7 @@ class Signature:
 
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by their names in the state_dict."""
-    return dict(
-        [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-    )
+    return dict([*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)])
 
 
 def holds_nodes(value: Any) -> bool:
@@ -164,5 +193,3 @@ def holds_nodes(value: Any) -> bool:
 
 def _array(tensor: Any) -> Any:
     return tensor.detach().cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor
-
-

@@ -107,5 +107,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Tensor.new_full": _new_full, "Tensor.new_tensor": _new_tensor,
     "zeros_like": _like(0.0), "ones_like": _like(1.0), "empty_like": _like(0.0), "full_like": _full_like,
     "torch.full": _full,
-    **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.scalar_tensor"), tensor),
+    **dict.fromkeys(("torch.tensor", "torch.as_tensor"), tensor),
 }  # fmt: skip

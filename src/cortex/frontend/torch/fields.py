@@ -17,10 +17,15 @@ from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 WHOLE_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
+def unchangeable(what: str) -> str:
+    """What to say to who changes a parameter or a field."""
+    return f"{what} is changed in place. Change a copy: x = x.clone()."
+
+
 def field_tensor(x: Attribute) -> TorchTensor:
     """Integers where the field is one, so that it can index; else floats."""
     shape, whole = _form(x)
-    frozen = f"node.{x._cortex_name}"
+    frozen = unchangeable(f"node.{x._cortex_name}")
     if whole and all(n == 1 for n in shape):
         return TorchTensor(integers([x._cortex_index()], shape), frozen=frozen)
     value = x._cortex_value()

@@ -1,7 +1,7 @@
 """The form of a result: which tensors it has, and what they are put in (tuples, lists, dicts, dataclasses, ...).
 
-    flatten((h, {"c": c}))   ->  Form, [h, c]
-    form.rebuild([h, c])     ->  (h, {"c": c})
+flatten((h, {"c": c}))   ->  Form, [h, c]
+form.rebuild([h, c])     ->  (h, {"c": c})
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Form:
 def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     if hasattr(made, "_make"):
         return made._make(values)
-    record = object.__new__(made)  # without __init__, which may take other arguments
+    record: Any = object.__new__(made)  # without __init__, which may take other arguments
     for key, value in zip(keys, values, strict=True):
         object.__setattr__(record, key, value)
     return record
@@ -110,8 +110,9 @@ def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any]) -> Form:
             keys = tuple(f.name for f in dataclasses.fields(x))
             values, kind = [getattr(x, key) for key in keys], "record"
         case _:
+            what = "node" if hasattr(x, "_cortex_steps") else type(x).__name__
             raise fail(
-                f"the result contains a {type(x).__name__}; tensors, tuples, lists, dicts, dataclasses and named "
+                f"the result contains a {what}; tensors, tuples, lists, dicts, dataclasses and named "
                 "tuples of them are accepted."
             )
     parts = tuple(_form(value, is_tensor, tensors) for value in values)

@@ -68,8 +68,8 @@ def meta_index(index: Any) -> Any:
     def item(x: Any) -> Any:
         if isinstance(x, TorchTensor):
             held = x._cortex_content()
-            if isinstance(held, Integers) and not held.shape:
-                return held.elements[()] if held.known else 0
+            if not held.shape and x._cortex_meta.dtype is not torch.bool:
+                return held.elements[()] if isinstance(held, Integers) and held.known else 0
             return x._cortex_meta
         return slice(*map(item, (x.start, x.stop, x.step))) if isinstance(x, slice) else x
 

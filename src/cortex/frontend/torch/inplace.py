@@ -28,6 +28,7 @@ def in_place(run: Callable[..., Any]) -> Callable[..., TorchTensor]:
                 raise Unsupported("it changes the shape of a tensor of which there are views. Write x = x.t() or so.")
             shared = TorchTensor(input._cortex_held, input._cortex_meta, input._cortex_frozen)
             input._cortex_held = View(shared, result.read, result.write)
+            input._cortex_viewed = False
             return input
         input._cortex_assign(like(result, input))
         return input

@@ -9,14 +9,15 @@ import torch
 
 from cortex.frontend import pointwise
 from cortex.frontend.torch.content import Content, Integers
+from cortex.frontend.torch.fields import WHOLE_TYPES
 from cortex.frontend.torch.refusals import CPU, DECIDES, PYTHON, Unsupported
-from cortex.frontend.torch.tensor import TorchTensor
+from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 from cortex.frontend.torch.views import View
 
 OF_META = (
-    "shape", "ndim", "size", "dim", "ndimension", "numel", "nelement", "dtype", "itemsize", "element_size", "stride",
+    "shape", "ndim", "size", "dim", "numel", "dtype", "itemsize", "element_size", "stride",
     "is_contiguous", "is_floating_point", "is_complex", "layout", "is_sparse", "is_quantized", "is_signed",
-    "storage_offset", "names", "has_names", "is_mkldnn", "is_nested", "is_conj", "is_neg", "is_inference", "nbytes",
+    "storage_offset", "is_mkldnn", "is_nested", "is_conj", "is_neg", "is_inference", "nbytes",
 )  # fmt: skip
 """What the tensor without elements says too."""
 
@@ -63,8 +64,9 @@ def cast(input: TorchTensor, dtype: torch.dtype) -> Content | TorchTensor:
         return pointwise.comparison("ne", input._cortex_value(), pointwise.fill(0.0))
     if dtype is torch.float32:
         return pointwise.as_float(input._cortex_value())
-    if dtype is torch.int64 and isinstance(held, Integers):
-        return held
+    if dtype in WHOLE_TYPES and not meta.dtype.is_floating_point:
+        whole = held if isinstance(held, Integers) else pointwise.as_float(held)
+        return TorchTensor(whole, meta_tensor(whole.shape, dtype))
     raise Unsupported(f"a tensor of {meta.dtype} becomes {dtype}: {CPU}")
 
 
@@ -141,10 +143,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"Tensor.{name}": _always(value) for name, value in CONSTANT.items()},
     "Tensor.get_device": lambda input: -1,
     "Tensor.contiguous": _contiguous, "Tensor.cpu": _same,
-    **dict.fromkeys(("detach", "Tensor.data", "alias"), _alias),
+    **dict.fromkeys(("detach", "Tensor.data"), _alias),
     "Tensor.detach_": _same,
     "Tensor.to": _to, "Tensor.type": _type,
     "Tensor.float": _cast_to(torch.float32), "Tensor.bool": _cast_to(torch.bool), "Tensor.long": _cast_to(torch.int64),
+    "Tensor.int": _cast_to(torch.int32),
     "Tensor.type_as": lambda input, other: cast(input, other._cortex_meta.dtype),
     "Tensor.requires_grad_": _requires_grad,
     "Tensor.__len__": _length,

@@ -15,10 +15,12 @@ from cortex.frontend.spans import fail
 from cortex.frontend.standin import ATTRIBUTE
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.attribute import torch_attribute
+from cortex.frontend.torch.decompose import decomposed
 from cortex.frontend.torch.dispatch import Dispatcher
 from cortex.frontend.torch.factories import checked_placement
 from cortex.frontend.torch.metadata import CONSTANT, OF_META
 from cortex.frontend.torch.refusals import RANDOM, REMEDIES, Unsupported, operator_name
+from cortex.frontend.torch.table import table
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 
 FACTORIES = (
@@ -39,10 +41,15 @@ class TracingMode(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Symbolic where an argument is, or where it is a parameter; for real otherwise."""
         kwargs = kwargs or {}
-        if any(map(self._is_symbolic, (*args, *kwargs.values()))):
-            return self.dispatcher(function, args, kwargs)
-        if function not in _facts() and any(map(self._is_parameter, (*args, *kwargs.values()))):
-            return self.dispatcher(function, args, kwargs)
+        given = (*args, *kwargs.values())
+        if any(map(self._is_symbolic, given)) or (function not in _facts() and any(map(self._is_parameter, given))):
+            written = None if function in table() else decomposed(function)
+            if function is torch.Tensor.__iter__:
+                return iter(self.dispatcher(torch.Tensor.unbind, args, kwargs))
+            if written is None:
+                return self.dispatcher(function, args, kwargs)
+            with self:  # torch has put the mode aside for this call, but the function's own calls are to be seen
+                return written(*args, **kwargs)
         if getattr(function, "__name__", "") in REMEDIES[RANDOM].split() and not _is_off(args, kwargs):
             raise fail(f"{operator_name(function)}: {RANDOM}")
         if function not in _makers():
@@ -77,7 +84,7 @@ class TracingMode(TorchFunctionMode):
 
 def _is_off(args: Any, kwargs: dict[str, Any]) -> bool:
     """Is this dropout in evaluation?"""
-    return kwargs.get("training") is False or kwargs.get("train") is False or False in args
+    return any(x is False for x in (kwargs.get("training"), kwargs.get("train"), *args))
 
 
 @lru_cache(maxsize=1)

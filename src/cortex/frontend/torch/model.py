@@ -25,18 +25,19 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
-from cortex.frontend.torch.calls import HEAD, PASSING, Arguments, CallNode, Graph, Relation, Storing, argument
+from cortex.frontend.torch.calls import HEAD, PASSING, Arguments, CallNode, Graph, Storing, argument
 from cortex.frontend.torch.entry import Entry, Request, Signature
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.links import Links
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_node, present
-from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
+from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.weight_space import WeightSpace
-from cortex.ra.ir import Hop, IsNone, Item, Slot, State, TensorType
+from cortex.ra.ir import IsNone, Slot, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 Mode = Literal["plain", "headed", "calls"]
@@ -63,16 +64,14 @@ class TorchModel(TracedModel):
         """Attributes that the code sets on nodes."""
         self.ever_read: set[Steps] = set()
         self.opaque_methods: set[Any] = set()
-        self.itemized: set[str] = set()
-        """Lists of which not every item is a node that is called; their items are slots."""
+        self.links = Links()
+        self.mixed: set[Steps] = set()
+        """What holds values of different categories in different nodes."""
+        self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
-        self._split: set[str] = set()
-        """Roles whose computed arguments for other calls are nodes of their own."""
         self._by_way: set[str] = set()
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
-        self._relations: dict[str, Relation] = {}
-        self._supposed: set[str] = set()
         self._alive: list[Any] = []
 
     def request(self, arguments: dict[str, Any]) -> Request:
@@ -106,16 +105,18 @@ class TorchModel(TracedModel):
             case "headed":
                 return Arguments(request.arguments)
             case "calls":
-                calls = [r for r in self._relations.values() if not r.looks_up]
-                return Graph(Arguments(request.arguments), request.tensors, calls).head
+                return Graph(Arguments(request.arguments), request.tensors, self.links.calls).head
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
         super().forgotten(k)
         k.slots.clear()
         k.lists.clear()
-        for relation in self._relations.values():
-            relation.users.clear()
+        self.links.forgotten()
+
+    def uses(self) -> int:
+        """In how many roles results depend on what relations lead to, counted for each relation."""
+        return self.links.uses
 
     def restart(self) -> None:
         """Trace everything again with what was learned."""
@@ -147,20 +148,31 @@ class TorchModel(TracedModel):
 
     def _run(self, b: TorchBuilder) -> Any:
         b.role, b.tag = self._role(b)
-        assert isinstance(b.facts.oracle, Seen)
-        node = b.facts.oracle.node
-        if b.role.routine is None:
-            b.places[()] = TorchNode((), node.node if isinstance(node, CallNode) else node)
-            return b.call(b.role.routine or self.entry.routine, (), self._head_arguments(b))
+        node = self._node(b)
         sample = node.node if isinstance(node, CallNode) else node
+        if b.role.routine is None:
+            b.places[()] = TorchNode((), sample)
+            return b.call(self.entry.routine, (), self._head_arguments(b))
         given = {name: self._given(b, name, value) for name, value in b.role.given.items()}
         root = self._own_node(b, sample)
-        return b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
+        result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
+        for name, value in given.items():
+            if type(value) is list and value:
+                raise fail(
+                    f"recursive calls append to the list '{name}', of which every call has its own here. Store what is "
+                    "to be collected on the node (node.h = h), and read it from the nodes afterwards."
+                )
+        return result
+
+    def _node(self, b: TorchBuilder) -> Any:
+        """The real node that is traced for."""
+        assert isinstance(b.facts.oracle, Seen)
+        return b.facts.oracle.node
 
     def _own_node(self, b: TorchBuilder, sample: Any) -> Any:
         if not is_node(sample):
             if self.mode != "calls":
-                self._change_mode(b, "calls")
+                self._change_mode(b, "headed" if self.mode == "plain" else "calls")
             return present(b, ())
         b.places[()] = TorchNode((), sample)
         return b.places[()]
@@ -215,8 +227,7 @@ class TorchModel(TracedModel):
                     raise NeedsStates
                 return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
             case Inherited(functions):
-                assert isinstance(b.facts.oracle, Seen)
-                return RequestTensor(name, b.facts.oracle.node.given[name], functions)
+                return RequestTensor(name, self._node(b).given[name], functions)
             case type() if value in FRESH:
                 return value()
         return value
@@ -287,18 +298,20 @@ class TorchModel(TracedModel):
         b.accessors.forget()
         b.accessors.of_calls = mode == "calls"
         self.roles.clear()
-        self._relations.clear()
-        self.itemized.clear()
+        self.links.clear()
+        self.mixed.clear()
+        self._categories.clear()
         raise Restart
 
     def prefix(self, role: Role) -> str:
         """What the names of a role's states begin with."""
         return "" if self.mode == "plain" else f"{role.tag}_"
 
-    def itemize(self, name: str) -> None:
-        """Take the items of a list for slots of their own."""
-        self.itemized.add(name)
-        raise Restart
+    def tell_apart(self, steps: Steps, category: str) -> None:
+        """Nodes with values of different categories in the same place are of different kinds."""
+        if self._categories.setdefault(steps, category) != category and steps not in self.mixed:
+            self.mixed.add(steps)
+            raise Restart
 
     def note_call(self, b: TorchBuilder, cut: Cut) -> None:
         """Remember the types of what a call is given, and that it is made."""
@@ -313,63 +326,7 @@ class TorchModel(TracedModel):
                         "another call; all calls have to get tensors of the same shape."
                     )
         if self.mode == "calls":
-            self._relation(b, cut.role, cut.steps, looks_up=False, inherits=cut.inherits)
-
-    def hop(self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool = False) -> Hop:
-        """The way to the node that stands for the call of `role` on what the steps lead to."""
-        if self.mode == "calls":
-            inherits = next((c.inherits for c in reversed(b.cuts) if c.role is role and c.steps == steps), ())
-            name, is_list = self._relation(b, role, steps, looks_up=looks_up, inherits=inherits)
-            if role.result is None:
-                self._supposed.add(role.tag)
-                self._use(b, name)
-        else:
-            is_list = self._is_item(b, steps)
-            way = steps[:-1] if is_list else steps
-            name = b.accessors.name(way)
-            if len(way) > 1 or not isinstance(way[0], Attr):
-                b.accessors.relate(name, careful_reader(way))
-            self._note(b, name, is_list)
-        last = steps[-1] if steps else None
-        return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)
-
-    def _use(self, b: TorchBuilder, name: str) -> None:
-        """The results of these calls depend on those that a relation leads to."""
-        relation = self._relations[name]
-        relation.users.add(b.tag)
-        self._note(b, name, relation.is_list)
-
-    def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
-        b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)
-
-    def _is_item(self, b: TorchBuilder, steps: Steps) -> bool:
-        """Is it an item of a list all of whose items are nodes?"""
-        if not steps or not isinstance(steps[-1], At) or not isinstance(steps[-1].key, int):
-            return False
-        around = b.places.get(steps[:-1])
-        return isinstance(around, NodeList | NodeTuple) and b.accessors.name(steps[:-1]) not in self.itemized
-
-    def _relation(
-        self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool, inherits: tuple[tuple[str, str], ...]
-    ) -> tuple[str, bool]:
-        """The name of the relation from calls like this one to those, and whether it is a list."""
-        is_list = self._is_item(b, steps)
-        way = steps[:-1] if is_list else steps
-        stem = "_".join([identifier(way), *(["of"] if looks_up else []), role.tag])
-        name, number = stem, 2
-        while name in self._relations and (self._relations[name].steps, self._relations[name].inherits) != (way, inherits):
-            name, number = f"{stem}_{number}", number + 1
-        if name not in self._relations:
-            via = identifier(steps)
-            self._relations[name] = Relation(
-                role.tag, way, is_list, role.is_top_down, inherits, via, self._passing, looks_up=looks_up
-            )
-        self._relations[name].callers.add(b.tag)
-        b.accessors.relate(name, self._relations[name])
-        return name, is_list
-
-    def _passing(self, tag: str) -> str:
-        return tag + PASSING if tag in self._split else tag
+            self.links.made(b, cut)
 
     # Results.
 
@@ -397,13 +354,13 @@ class TorchModel(TracedModel):
             known = role.types.setdefault(name, TensorType(value.shape))
             if known.shape != value.shape:
                 raise ModelError(
-                    f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} for "
-                    "others. Results of all calls have to have the same shapes.",
+                    f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} "
+                    "for others. Results of all calls have to have the same shapes.",
                     value.let.span,
                 )
-        if b.tag.endswith(PASSING) or role.tag not in self._split:
+        if b.tag.endswith(PASSING) or not self.links.is_split(role.tag):
             values |= self._passes(b)
-        self._settle(b, tuple(value.name for value in values.values()))
+        self.links.settle(b, tuple(value.name for value in values.values()))
         return values
 
     def _what(self, role: Role) -> str:
@@ -415,7 +372,8 @@ class TorchModel(TracedModel):
         for cut in b.cuts:
             via = identifier(cut.steps) if cut.role.tag in self._by_way else ""
             for name, values in cut.passed.items():
-                for state, value in zip(passed_names(cut.role.tag, name, cut.role.given[name].form, via), values):
+                names = passed_names(cut.role.tag, name, cut.role.given[name].form, via)
+                for state, value in zip(names, values, strict=True):
                     if found.setdefault(state, value).name != value.name:
                         if via:
                             raise fail(
@@ -426,40 +384,6 @@ class TorchModel(TracedModel):
                         self._passed_types.clear()
                         raise Restart
         return found
-
-    def _settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
-        """Note the relations that results depend on."""
-        used = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
-        items: dict[str, set[int]] = {}
-        for hop in used:
-            if hop.name in self._relations:
-                self._use(b, hop.name)
-            if isinstance(hop, Item):
-                items.setdefault(hop.name, set()).add(hop.index)
-        self._split_where_needed(b)
-        for name, indices in items.items():
-            relation = self._relations.get(name)
-            base = name if relation is None else b.accessors.name(relation.steps)
-            steps = b.accessors.steps(base) if relation is None else relation.steps
-            if len(indices) != len(b.places[steps]):
-                self.itemize(base)
-        if b.role.tag in self._supposed:
-            self._supposed.discard(b.role.tag)
-            raise Restart
-
-
-    def _split_where_needed(self, b: TorchBuilder) -> None:
-        """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
-        for tag in {b.tag.removesuffix(PASSING), *(r.tag for r in self.roles)} - self._split:
-            reached, todo = set[str](), [tag]
-            while todo:
-                at = todo.pop()
-                found = {r.role for r in self._relations.values() if at in r.users} - reached
-                reached |= found
-                todo += found
-            if any(r.is_top_down and tag in r.callers and r.role in reached for r in self._relations.values()):
-                self._split.add(tag)
-                raise Restart
 
 
 def _tag(routine: Routine) -> str:
@@ -475,5 +399,3 @@ def _key(value: Any) -> tuple[Any, ...]:
     if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited):
         return (type(value), value)
     return (id(value),)
-
-

@@ -238,6 +238,10 @@ def _at(x: Content, axis: int, position: int) -> Content:
     return cut(x, tuple((position, position + 1, 1) if i == axis else (0, n, 1) for i, n in enumerate(x.shape)))
 
 
+def _reversed(input: TorchTensor) -> Content:
+    return _flip(input, 0) if input._cortex_shape else input._cortex_content()
+
+
 def _roll(input: TorchTensor, shifts: Any, dims: Any = None) -> Content:
     held = input._cortex_content()
     if dims is None or dims == ():
@@ -279,7 +283,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.broadcast_tensors": _broadcast_tensors,
     "Tensor.repeat": _repeat, "tile": _tile, "repeat_interleave": _repeat_interleave,
     **dict.fromkeys(("cat", "concat", "concatenate"), _cat), "stack": _stack,
-    "hstack": _hstack, **dict.fromkeys(("vstack", "row_stack"), _vstack), "column_stack": _column_stack,
+    "hstack": _hstack, "vstack": _vstack, "column_stack": _column_stack,
     "split": _split, "split_with_sizes": _split_with_sizes, "chunk": _chunk, "unbind": _unbind, "select": _select,
-    "narrow": _narrow, "flip": _flip, "roll": _roll, "F.pad": _pad,
+    "narrow": _narrow, "flip": _flip, "Tensor.__reversed__": _reversed, "roll": _roll, "F.pad": _pad,
 }  # fmt: skip

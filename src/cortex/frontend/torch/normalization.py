@@ -70,6 +70,13 @@ def _batch_norm(
     return _scaled_and_shifted(arithmetic("div", centred, deviation), weight, bias, shape)
 
 
+def _batch_norm_of_module(
+    input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> Value:  # fmt: skip
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
 def _group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
 ) -> Value:
@@ -134,9 +141,20 @@ def _pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keep
     return vector_norm(TorchTensor(apart), p, -1, keepdim)
 
 
+def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
+    """`v` with the length `g` along all axes but `dim`, as nn.utils.parametrizations.weight_norm asks for it."""
+    x = value_of(v)
+    axes = tuple(i for i in range(len(x.shape)) if i != dim % len(x.shape)) if dim != -1 else None
+    return arithmetic("mul", x, arithmetic("div", value_of(g), vector_norm(v, 2, axes, True)))
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.layer_norm": _layer_norm, "torch.rms_norm": _rms_norm, "torch.batch_norm": _batch_norm,
     "torch.group_norm": _group_norm, "torch.instance_norm": _instance_norm,
     "scaled_dot_product_attention": _attention,
+    "torch._weight_norm": _weight_norm,
     "cosine_similarity": _cosine_similarity, "pairwise_distance": _pairwise_distance,
 }  # fmt: skip
+
+UNCHECKED: dict[str, Callable[..., Any]] = {"F.batch_norm": _batch_norm_of_module}
+"""In training, torch would ask for larger batches first."""

@@ -170,6 +170,13 @@ def _logical(fn: Any) -> Callable[..., Value]:
     return lambda input, other: pointwise.logical(fn, _truth(input), _truth(other))
 
 
+def _xor_of_truth(input: Any, other: Any) -> Value:
+    for side in (input, other):
+        if not isinstance(side, bool) and value_of(side).dtype != "bool":
+            raise Unsupported("bits of integers: `^` of truth values alone can be compiled.")
+    return _xor(input, other)
+
+
 def _xor(input: Any, other: Any) -> Value:
     return comparison("ne", pointwise.as_float(_truth(input)), pointwise.as_float(_truth(other)))
 
@@ -214,13 +221,12 @@ def _negated(input: Any) -> Content:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("add", "__add__", "__radd__"), _add),
-    **dict.fromkeys(("sub", "subtract", "__sub__"), _sub),
+    "add": _add, **dict.fromkeys(("sub", "subtract"), _sub),
     **dict.fromkeys(("rsub", "__rsub__"), _rsub),
-    **dict.fromkeys(("mul", "multiply", "__mul__", "__rmul__"), _binary("mul")),
-    **dict.fromkeys(("div", "divide", "true_divide", "__truediv__", "__div__"), _div),
+    **dict.fromkeys(("mul", "multiply"), _binary("mul")),
+    **dict.fromkeys(("div", "divide", "true_divide"), _div),
     **dict.fromkeys(("__rtruediv__", "__rdiv__"), _reflected("div")),
-    **dict.fromkeys(("pow", "__pow__", "float_power"), _pow),
+    **dict.fromkeys(("pow", "__pow__"), _pow),
     "__rpow__": _rpow,
     **dict.fromkeys(("maximum", "fmax"), _binary("max")),
     **dict.fromkeys(("minimum", "fmin"), _binary("min")),
@@ -229,7 +235,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("abs", "absolute", "__abs__"), _unary("abs")),
     **{name: _unary(name) for name in ("exp", "log", "sqrt", "tanh", "sigmoid")},
     **{name: _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
-    **{f"__{name}__": _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
+    "__eq__": _comparison("eq"),
     "less": _comparison("lt"), "less_equal": _comparison("le"), "greater": _comparison("gt"),
     "greater_equal": _comparison("ge"), "not_equal": _comparison("ne"),
     "square": _square, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "sign": _sign, "sgn": _sign,
@@ -242,8 +248,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.where": _where, "Tensor.where": _where_of, "masked_fill": _masked_fill,
     "lerp": _lerp, "addcmul": _addcmul, "addcdiv": _addcdiv,
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _xor, "logical_not": _not,
-    **dict.fromkeys(("bitwise_and", "__and__", "__rand__"), _bits("and", "&")),
-    **dict.fromkeys(("bitwise_or", "__or__", "__ror__"), _bits("or", "|")),
+    **dict.fromkeys(("bitwise_and", "__and__"), _bits("and", "&")),
+    **dict.fromkeys(("bitwise_or", "__or__"), _bits("or", "|")),
+    **dict.fromkeys(("bitwise_xor", "__xor__"), _xor_of_truth),
     **dict.fromkeys(("bitwise_not", "__invert__"), _invert),
     "clone": _copy, "fill": _fill, "zero": _zero, "Tensor.copy_": in_place(_copied),
 }  # fmt: skip

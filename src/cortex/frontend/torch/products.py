@@ -162,7 +162,7 @@ def _rmatmul(input: Any, other: Any) -> Value:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "linear": linear, "bilinear": _bilinear,
-    **dict.fromkeys(("matmul", "mm", "__matmul__"), matmul), "__rmatmul__": _rmatmul,
+    **dict.fromkeys(("matmul", "mm"), matmul), "__rmatmul__": _rmatmul,
     "bmm": lambda input, mat2: matmul(input, mat2), "mv": lambda input, vec: matmul(input, vec),
     "dot": lambda input, tensor: matmul(input, tensor), "vdot": lambda input, other: matmul(input, other),
     "inner": lambda input, other: _inner(input, other),

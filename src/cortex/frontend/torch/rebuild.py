@@ -14,7 +14,7 @@ from typing import Any
 
 from cortex.frontend.spans import is_library
 from cortex.frontend.torch.routines import Routine, shadow
-from cortex.frontend.torch.standins import NodeField, TorchNode
+from cortex.frontend.torch.standins import IndexableNodeField, NodeField, TorchNode
 
 
 class Scope(dict[str, Any]):
@@ -31,7 +31,7 @@ class Scope(dict[str, Any]):
 
 class _TypeOf(type):
     def __call__(cls, *args: Any) -> Any:
-        if len(args) == 1 and type(args[0]) in (TorchNode, NodeField):
+        if len(args) == 1 and type(args[0]) in (TorchNode, NodeField, IndexableNodeField):
             return args[0]._cortex_class()
         return type(*args)
 

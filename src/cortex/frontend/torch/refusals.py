@@ -13,15 +13,23 @@ from cortex.frontend.spans import fail, running_call
 
 SYMBOLS = {
     "__floordiv__": "//", "__rfloordiv__": "//", "__ifloordiv__": "//=", "__mod__": "%", "__rmod__": "%",
-    "__imod__": "%=", "__xor__": "^", "__rxor__": "^", "__lshift__": "<<", "__rshift__": ">>", "__bool__": "bool()",
+    "__imod__": "%=", "__bool__": "bool()",
     "__int__": "int()", "__float__": "float()", "__complex__": "complex()", "__contains__": "in",
     "__reversed__": "reversed()", "__pow__": "**", "__rpow__": "**", "__getitem__": "x[...]",
     "__setitem__": "x[...] = ...", "__array__": "np.asarray()", "__len__": "len()", "__matmul__": "@",
     "__rmatmul__": "@", "__add__": "+", "__radd__": "+", "__sub__": "-", "__rsub__": "-", "__mul__": "*",
     "__rmul__": "*", "__truediv__": "/", "__rtruediv__": "/", "__rdiv__": "/", "__and__": "&", "__or__": "|",
     "__invert__": "~", "__neg__": "-", "__imatmul__": "@=", "__index__": "operator.index()",
+    "__format__": "format()", "__rshift__": ">>", "__lshift__": "<<", "__rrshift__": ">>", "__rlshift__": "<<",
 }  # fmt: skip
 """How special methods are written."""
+
+BY_OPERATOR = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "remainder": "%", "floor_divide": "//", "matmul": "@",
+    "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/=", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "neg": "-", "bitwise_not": "~",
+}  # fmt: skip
+"""The functions that torch calls for Python's operators."""
 
 DECIDES = (
     "a computed value cannot decide what the module does: it is compiled before any value is known. Choose between "
@@ -39,17 +47,11 @@ ORDER = (
     "it orders the elements of a tensor, which has no counterpart here. Where only the largest or smallest is needed, "
     "write x.max(dim) or x.min(dim); else return x and do it to the result."
 )
-SCAN = "write a Python loop over x.unbind(dim) that keeps the running value, and torch.stack what it gives."
+SCAN = "it has no counterpart here. Loop over x.unbind(dim), keep the running value, and torch.stack them."
 DYNAMIC = "the shape of its result depends on values. Keep the shape and choose with torch.where(mask, x, 0)."
-WHOLE = (
-    "it rounds or divides to whole numbers. Compute it when the structure is made and read it as a field of the node."
-)
-WAVES = (
-    "sine and cosine have no counterpart here. Compute such features when the structure is made: a field of the node."
-)
-GRIDS = (
-    "convolution and pooling over grids have no counterpart here. Over a few positions, unfold: F.linear of torch.cat."
-)
+WHOLE = "it works with whole numbers. Compute it when the structure is made, and read it as a field of the node."
+WAVES = "sine and cosine have no counterpart here. Compute them when the structure is made: a field of the node."
+GRIDS = "convolution and pooling over grids have no counterpart here. Over few positions, write F.linear of torch.cat."
 DENSE = "factorizations of matrices have no counterpart here. Compute it outside the module and register a buffer."
 CPU = "compiled modules run on the CPU in float32. Leave it out, or write x.to(h.device), x.to(h.dtype)."
 PADDED = "every node is computed on its own, so nothing is padded or packed. Stack the children: torch.stack(list)."
@@ -69,14 +71,14 @@ REMEDIES = {
     DYNAMIC: "nonzero masked_select argwhere unique bincount masked_scatter masked_scatter_ index_put index_put_ "
     "take put_",
     WHOLE: "floor ceil round trunc frac fmod remainder floor_divide __floordiv__ __rfloordiv__ __ifloordiv__ __mod__ "
-    "__rmod__ __imod__ __lshift__ __rshift__ __xor__ bitwise_xor floor_ ceil_ round_",
+    "__rmod__ __imod__ __rlshift__ __rrshift__ __lshift__ __rshift__ floor_ ceil_ round_",
     WAVES: "sin cos tan asin acos atan atan2 sinc sin_ cos_ fft stft polar",
     GRIDS: "conv1d conv2d conv3d conv_transpose1d conv_transpose2d max_pool1d max_pool2d avg_pool1d avg_pool2d "
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d interpolate unfold fold "
     "grid_sample pixel_shuffle upsample max_pool1d_with_indices max_pool2d_with_indices",
     DENSE: "svd qr inverse det logdet slogdet pinverse cholesky eig eigh solve lstsq matrix_exp lu matrix_power inv "
     "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve",
-    CPU: "cuda half double bfloat16 to type int long short char byte cfloat",
+    CPU: "cuda half double bfloat16 to type short char byte cfloat",
     PADDED: "pack_padded_sequence pad_packed_sequence _pack_padded_sequence _pad_packed_sequence pad_sequence "
     "pack_sequence to_padded_tensor",
 }
@@ -114,6 +116,8 @@ def operator_name(function: Any) -> str:
     call = running_call()
     if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr == name:
         return ast.unparse(call.func)
+    if call is None and name in BY_OPERATOR:
+        return f"`{BY_OPERATOR[name]}` of a tensor"
     if name in SYMBOLS:
         return f"`{SYMBOLS[name]}` of a tensor"
     full = resolve_name(function) or f"torch.{name}"

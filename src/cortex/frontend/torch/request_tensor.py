@@ -92,7 +92,7 @@ class RequestTensor:
         return cls(tensor._cortex_name, tensor._cortex_sample, (*tensor._cortex_functions, of_row))
 
     def __getitem__(self, key: Any) -> Any:
-        from cortex.frontend.torch.standins import NodeField, tracing
+        from cortex.frontend.torch.standins import IndexableNodeField, NodeField, tracing
 
         if isinstance(key, int):
             row, name = Row(self._cortex_name, number=key), f"{self._cortex_name}_{key}"
@@ -105,7 +105,7 @@ class RequestTensor:
             )
         b = tracing()
         b.accessors.relate(name, row)
-        found: Any = NodeField(name, (At(name),))
+        found: Any = IndexableNodeField(name, (At(name),))
         for function in self._cortex_functions:
             found = function(found)
         return found

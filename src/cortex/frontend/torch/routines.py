@@ -7,6 +7,7 @@ ask the trace what to do. Whoever calls them outside of a trace, in another thre
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Routine:
 
     def run(self, arguments: dict[str, Any]) -> Any:
         """Call it with arguments by parameter."""
-        bound = inspect.BoundArguments(self.signature, arguments)  # type: ignore[arg-type]
+        bound = inspect.BoundArguments(self.signature, OrderedDict(arguments))
         return self.original(*bound.args, **bound.kwargs)
 
 
@@ -79,9 +80,9 @@ def _methods(kind: type) -> dict[str, FunctionType]:
         if base.__module__.split(".")[0] == "torch" or base is object:
             continue
         for name, member in vars(base).items():
-            if isinstance(member, FunctionType) and not is_library(member.__code__.co_filename):
-                if not (name.startswith("__") and name.endswith("__")):
-                    found[name] = member
+            special = name.startswith("__") and name.endswith("__")
+            if isinstance(member, FunctionType) and not special and not is_library(member.__code__.co_filename):
+                found[name] = member
     return found
 
 

@@ -7,6 +7,7 @@ nodes whose attributes can be read in turn. Every answer is recorded as a fact o
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Iterator
 from enum import Enum
@@ -19,9 +20,11 @@ from cortex.frontend.builder import asked_by_user, builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
-from cortex.frontend.torch.attribute import TorchAttribute
+from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
+from cortex.frontend.torch.calls import ARGUMENT
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Of, Steps, text
+from cortex.frontend.torch.tokens import is_constructing
 from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
 
@@ -69,7 +72,9 @@ class TorchNode(Place):
         return present(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
 
     def _cortex_get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        if key in self:
+            return self[key]
+        return default
 
     def _cortex_keys(self) -> list[Any]:
         ask_value((*self._cortex_steps, KEYS))
@@ -122,8 +127,9 @@ class TorchNode(Place):
             raise fail(f"a node is indexed with a {type(key).__name__}; a str or an int is accepted.")
         return present(tracing(), (*self._cortex_steps, At(key)))
 
-    def __call__(self, *args: Any) -> Any:
-        return Method((*self._cortex_steps,), self, "__call__")(*args)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As a method of the node."""
+        return Method(self._cortex_steps, self, "__call__")(*args, **kwargs)
 
     def __repr__(self) -> str:
         return self._cortex_text()
@@ -146,6 +152,10 @@ class NodeField(TorchAttribute):
     def __init__(self, name: str, steps: Steps) -> None:
         super().__init__(Place(()), name)
         self._cortex_steps = steps
+
+    @property  # type: ignore[misc]  # object's can also be set
+    def __class__(self) -> type:
+        return type(self) if is_constructing() or not asked_by_user() else self._cortex_class()
 
     def _cortex_class(self) -> type:
         ask_value((*self._cortex_steps, CLASS))
@@ -175,6 +185,12 @@ class NodeField(TorchAttribute):
         return str(self._cortex_tag())
 
 
+class IndexableNodeField(NodeField, IndexableTorchAttribute):
+    """One that can be indexed: an array, a tensor, a list of numbers, a text."""
+
+    __slots__ = ()
+
+
 class Method:
     """A method of a node, before it is called."""
 
@@ -192,10 +208,9 @@ class Method:
         kind = type(self._owner._cortex_sample)
         function = getattr(kind, self._name, None)
         key = (kind, self._name)
-        if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods:
-            if not is_library(function.__code__.co_filename) and not _is_generator(function):
-                with b.inside_method(key, function.__code__, self._owner._cortex_steps):
-                    return function(self._owner, *args, **kwargs)
+        if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods and _is_plain(function):
+            with b.inside_method(key, function.__code__, self._owner._cortex_steps):
+                return function(self._owner, *args, **kwargs)
         if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
                 f"{text(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
@@ -204,8 +219,9 @@ class Method:
         return present(b, (*self._steps, Called(args)))
 
 
-def _is_generator(function: types.FunctionType) -> bool:
-    return bool(function.__code__.co_flags & 0x20)
+def _is_plain(function: types.FunctionType) -> bool:
+    """Is it the user's, and no generator?"""
+    return not is_library(function.__code__.co_filename) and not inspect.isgeneratorfunction(function)
 
 
 class NodeList(list[Any]):
@@ -222,6 +238,7 @@ class NodeTuple(tuple[Any, ...]):
     _cortex_steps: Steps
 
     def __new__(cls, steps: Steps, items: list[Any]) -> NodeTuple:
+        """A tuple of what stands for the items."""
         made = super().__new__(cls, items)
         made._cortex_steps = steps
         return made
@@ -251,9 +268,29 @@ def is_node(value: Any) -> bool:
     return not isinstance(value, METHODS)
 
 
+def category(value: Any) -> str:
+    """What decides by what a value is stood for."""
+    if isinstance(value, bool | np.bool_):
+        return "truth"
+    if isinstance(value, Enum | type):
+        return "name"
+    if isinstance(value, PLAIN + DATA):
+        return "data"
+    return type(value).__name__ if type(value) in (list, tuple) else "node"
+
+
+CATEGORY = Of("category", category)
+
+
 def is_stand_in(value: Any) -> bool:
     """Does this stand for a node of the user's, so that a method can be called on it?"""
-    return type(value) in (TorchNode, NodeTuple)
+    return type(value) is TorchNode or (type(value) in (NodeTuple, NodeList) and _is_nested(value._cortex_steps))
+
+
+def _is_nested(steps: Steps) -> bool:
+    """Is a list or tuple there a node itself, of a structure that consists of them, rather than what a node holds?"""
+    argument = bool(steps) and isinstance(steps[0], Attr) and steps[0].name.startswith(ARGUMENT)
+    return all(isinstance(step, At) and isinstance(step.key, int) for step in steps[argument:])
 
 
 def ask_value(steps: Steps) -> Any:
@@ -285,29 +322,33 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
+    b.model.tell_apart(steps, category(sample))
+    if steps in b.model.mixed:
+        ask_value((*steps, CATEGORY))
     if isinstance(sample, bool | np.bool_):
         return bool(ask_value(steps))
     if isinstance(sample, Enum | type):
         ask_value((*steps, IDENTITY))
         return sample
     if isinstance(sample, PLAIN + DATA):
-        return NodeField(name, steps)
+        is_indexable = isinstance(sample, (str, bytes, *DATA))
+        return IndexableNodeField(name, steps) if is_indexable else NodeField(name, steps)
     if type(sample) in (list, tuple):
         return _sequence(b, steps, name, sample)
     return TorchNode(steps, sample)
 
 
 def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
-    if sample and all(isinstance(x, int | float) for x in sample):
-        return NodeField(name, steps)
+    if sample and not _is_nested(steps) and all(isinstance(x, int | float) for x in sample):
+        return IndexableNodeField(name, steps)
     nodes = all(map(is_node, sample))
-    if nodes and name not in b.model.itemized:
+    if nodes and name not in b.model.links.itemized:
         b.knowledge.tags.setdefault(name)
         b.facts.ask(Length(name))
         items: list[Any] = [_node(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
     else:
-        if name not in b.model.itemized:
-            b.model.itemize(name)
+        if name not in b.model.links.itemized:
+            b.model.links.itemize(name)
         ask_value((*steps, PATTERN))
         items = [
             None if x is None else _node(b, (*steps, At(i)), x) if is_node(x) else present(b, (*steps, At(i)))
@@ -341,5 +382,3 @@ def _has(steps: Steps) -> Steps:
     if isinstance(last, Attr):
         return (*before, Of(f"has_{last.name}", lambda x: hasattr(x, last.name)))
     return (*before, Of(f"has_{last.key}", lambda x: last.key in x))
-
-

@@ -29,8 +29,8 @@ ANYWHERE = ("torch", "Tensor", "F", "_nn")
 """Where a name without an owner is looked for."""
 FAMILIES = (pointwise, activations, products, movement, indexing, reductions, normalization, recurrent)
 """Operators on tensors: torch runs them on meta tensors first."""
-UNCHECKED = (factories, metadata)
-"""What gives no tensor, or takes none."""
+UNCHECKED = (factories.FUNCTIONS, metadata.FUNCTIONS, normalization.UNCHECKED)
+"""What gives no tensor, or takes none, or must be refused before torch finds something else wrong."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +49,24 @@ def table() -> dict[Any, Entry]:
     exist, and for what changes its first argument in place, Tensor.tanh_; "F.tanh" for F.tanh alone.
     """
     found: dict[Any, Entry] = {}
-    for checked, families in ((True, FAMILIES), (False, UNCHECKED)):
-        for family in families:
-            for name, run in family.FUNCTIONS.items():
-                for function in _functions(name):
-                    if "." in name or function not in found:
-                        found[function] = Entry(run, checked)
-                for function in _functions(_changing(name)):
-                    found.setdefault(function, Entry(in_place(run), checked))
+    families = [(family.FUNCTIONS, True) for family in FAMILIES] + [(family, False) for family in UNCHECKED]
+    for family, checked in families:
+        for name, run in family.items():
+            for function in functions(name):
+                if "." in name or function not in found:
+                    found[function] = Entry(run, checked)
+            for function in functions(changing(name)):
+                found.setdefault(function, Entry(in_place(run), checked))
     return found
 
 
-def _changing(name: str) -> str:
+def changing(name: str) -> str:
     """The variant that changes its first argument: add_ and __iadd__."""
     return f"__i{name[2:]}" if name.startswith("__") else f"{name}_"
 
 
-def _functions(name: str) -> list[Any]:
+def functions(name: str) -> list[Any]:
+    """The functions and methods of torch that a name of a family stands for."""
     owner, dot, last = name.rpartition(".")
     owners = [OWNERS[owner]] if dot else [OWNERS[name] for name in ANYWHERE]
     exist = [getattr(each, last) for each in owners if hasattr(each, last)]

@@ -36,7 +36,7 @@ def meta_of(x: torch.Tensor) -> torch.Tensor:
         return x.detach().to("meta")
 
 
-class TorchTensor(torch.Tensor, Operand):
+class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators are torch's
     """A tensor of the node that is being traced, with torch's methods."""
 
     _cortex_held: Content | View
@@ -45,7 +45,7 @@ class TorchTensor(torch.Tensor, Operand):
     _cortex_viewed: bool
 
     def __new__(cls, held: Content | View, meta: torch.Tensor | None = None, frozen: str = "") -> TorchTensor:
-        """`frozen` says what it is that must not be changed in place, where it must not."""
+        """`frozen` is what to say to who changes it in place, where that must not be."""
         if meta is None:
             content = held.read(held.base._cortex_content()) if isinstance(held, View) else held
             dtype = torch.int64 if isinstance(content, Integers) else DTYPES[content.dtype]
@@ -79,7 +79,7 @@ class TorchTensor(torch.Tensor, Operand):
         """Change the elements, here and in all tensors that share them."""
         held = self._cortex_held
         if self._cortex_frozen:
-            raise fail(f"{self._cortex_frozen} is changed in place. Change a copy: x = x.clone().")
+            raise fail(self._cortex_frozen)
         if content.shape != self._cortex_shape:
             content = broadcast(content, self._cortex_shape)
         if isinstance(held, View):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from cortex.ra.ir import Hop, State
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.model import TorchModel
+
 
 @dataclass
 class Frame:
@@ -118,7 +120,7 @@ class TorchBuilder(Builder):
         Of the routines in between, those that are called on another node than their caller's are recursive too.
         """
         chain = [*self.frames[since:], Frame(routine, steps)]
-        for before, after in zip(chain, chain[1:], strict=False):
+        for before, after in pairwise(chain):
             if before.steps != after.steps:
                 self.model.routines[after.routine.key] = after.routine
         self.model.restart()
@@ -139,14 +141,14 @@ class TorchBuilder(Builder):
         self.cuts.append(cut)
         self.model.note_call(self, cut)
         if role.result is None:
-            self.model.hop(self, role, steps)
+            self.model.links.hop(self, role, steps)
             raise NeedsStates
         names = role.result_names(self.model.prefix(role))
         return role.result.rebuild([self.state(role, steps, name) for name in names])
 
     def state(self, role: Role, steps: Steps, name: str, *, looks_up: bool = False) -> Any:
         """A state of the node that stands for the call of `role` on what the steps lead to."""
-        hop = self.model.hop(self, role, steps, looks_up=looks_up)
+        hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
         return self.state_at(hop, name, role.types[name].shape)
 
     def state_at(self, hop: Hop, name: str, shape: tuple[int, ...]) -> Any:

@@ -1,0 +1,147 @@
+"""The relations of a traced module: how the node of a call leads to the nodes of the calls that it makes."""
+
+from __future__ import annotations
+
+from cortex.frontend.signals import Restart
+from cortex.frontend.torch.calls import PASSING, Relation
+from cortex.frontend.torch.roles import Role
+from cortex.frontend.torch.standins import NodeList, NodeTuple
+from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
+from cortex.frontend.torch.tracing import Cut, TorchBuilder
+from cortex.ra.ir import Hop, Item, Length, Slot, State
+
+
+class Links:
+    """Relations, learned while calls are seen; those that results depend on are relations of the model."""
+
+    def __init__(self) -> None:
+        self.itemized: set[str] = set()
+        """Lists of which not every item is a node that is called; their items are slots."""
+        self._relations: dict[str, Relation] = {}
+        self._split: set[str] = set()
+        """Roles whose computed arguments for other calls are nodes of their own."""
+        self._supposed: set[str] = set()
+        """Roles whose results were waited for, when it was not known whether anything depends on them."""
+
+    def clear(self) -> None:
+        """Start again with other nodes."""
+        self.itemized.clear()
+        self._relations.clear()
+
+    def forgotten(self) -> None:
+        """What results depend on has to be found again."""
+        for relation in self._relations.values():
+            relation.users.clear()
+
+    @property
+    def uses(self) -> int:
+        """In how many roles results depend on what relations lead to, counted for each relation."""
+        return sum(len(relation.users) for relation in self._relations.values())
+
+    @property
+    def calls(self) -> list[Relation]:
+        """The relations that are calls which are made, whether results depend on them or not."""
+        return [relation for relation in self._relations.values() if not relation.looks_up]
+
+    def is_split(self, tag: str) -> bool:
+        """Are the arguments that calls of this role compute for others nodes of their own?"""
+        return tag in self._split
+
+    def itemize(self, name: str) -> None:
+        """Take the items of a list for slots of their own."""
+        self.itemized.add(name)
+        raise Restart
+
+    def made(self, b: TorchBuilder, cut: Cut) -> None:
+        """A call is made."""
+        self._relation(b, cut.role, cut.steps, looks_up=False, inherits=cut.inherits)
+
+    def hop(self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool = False) -> Hop:
+        """The way to the node that stands for the call of `role` on what the steps lead to."""
+        if b.model.mode == "calls":
+            inherits = next((c.inherits for c in reversed(b.cuts) if c.role is role and c.steps == steps), ())
+            name, is_list = self._relation(b, role, steps, looks_up=looks_up, inherits=inherits)
+            if role.result is None:
+                self._supposed.add(role.tag)
+                self._use(b, name)
+        else:
+            is_list = self._is_item(b, steps)
+            way = steps[:-1] if is_list else steps
+            name = b.accessors.name(way)
+            if len(way) > 1 or not isinstance(way[0], Attr):
+                b.accessors.relate(name, careful_reader(way))
+            self._note(b, name, is_list)
+        last = steps[-1] if steps else None
+        return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)
+
+    def _use(self, b: TorchBuilder, name: str) -> None:
+        """The results of these calls depend on those that a relation leads to."""
+        relation = self._relations[name]
+        relation.users.add(b.tag)
+        self._note(b, name, relation.is_list)
+
+    def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
+        b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)
+
+    def _is_item(self, b: TorchBuilder, steps: Steps) -> bool:
+        """Is it an item of a list all of whose items are nodes?"""
+        if not steps or not isinstance(steps[-1], At) or not isinstance(steps[-1].key, int):
+            return False
+        around = b.places.get(steps[:-1])
+        return isinstance(around, NodeList | NodeTuple) and b.accessors.name(steps[:-1]) not in self.itemized
+
+    def _relation(
+        self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool, inherits: tuple[tuple[str, str], ...]
+    ) -> tuple[str, bool]:
+        """The name of the relation from calls like this one to those, and whether it is a list."""
+        is_list = self._is_item(b, steps)
+        way = steps[:-1] if is_list else steps
+        stem = "_".join([identifier(way), *(["of"] if looks_up else []), role.tag])
+        name, number = stem, 2
+        wanted = (way, inherits)
+        while (known := self._relations.get(name)) is not None and (known.steps, known.inherits) != wanted:
+            name, number = f"{stem}_{number}", number + 1
+        if name not in self._relations:
+            self._relations[name] = Relation(
+                role.tag, way, is_list, role.is_top_down, inherits, self._passing, looks_up=looks_up
+            )
+        self._relations[name].callers.add(b.tag)
+        b.accessors.relate(name, self._relations[name])
+        return name, is_list
+
+    def _passing(self, tag: str) -> str:
+        return tag + PASSING if tag in self._split else tag
+
+    def settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
+        """Note the relations that results depend on."""
+        used = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
+        items: dict[str, set[int]] = {}
+        for hop in used:
+            if hop.name in self._relations:
+                self._use(b, hop.name)
+            if isinstance(hop, Item):
+                items.setdefault(hop.name, set()).add(hop.index)
+        self._split_where_needed(b)
+        for name, indices in items.items():
+            relation = self._relations.get(name)
+            base = name if relation is None else b.accessors.name(relation.steps)
+            steps = b.accessors.steps(base) if relation is None else relation.steps
+            if len(indices) != len(b.places[steps]):
+                self.itemize(base)
+            b.facts.ask(Length(name))
+        if b.role.tag in self._supposed:
+            self._supposed.discard(b.role.tag)
+            raise Restart
+
+    def _split_where_needed(self, b: TorchBuilder) -> None:
+        """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
+        for tag in {b.tag.removesuffix(PASSING), *(r.tag for r in b.model.roles)} - self._split:
+            reached, todo = set[str](), [tag]
+            while todo:
+                at = todo.pop()
+                found = {r.role for r in self._relations.values() if at in r.users} - reached
+                reached |= found
+                todo += found
+            if any(r.is_top_down and tag in r.callers and r.role in reached for r in self._relations.values()):
+                self._split.add(tag)
+                raise Restart

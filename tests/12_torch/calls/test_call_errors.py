@@ -1,0 +1,137 @@
+"""What a module may not do with calls and nodes: each message names the line and a remedy."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import nodes
+import pytest
+import torch
+
+import cortex
+
+HEADER = """\
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(12, 4)
+        self.join = nn.Linear(8, 4)
+        self.drop = nn.Dropout(0.5)
+        self.seen = []
+
+"""
+
+BODIES = {
+    "itself": """
+def forward(self, node):
+    if node.left is None:
+        return self.emb(torch.tensor(node.word))
+    return self(node.left) + self(node)
+""",
+    "local_recursion": """
+def forward(self, node):
+    def walk(n):
+        if n.left is None:
+            return self.emb(torch.tensor(n.word))
+        return walk(n.left) + walk(n.right)
+    return walk(node)
+""",
+    "other_shapes": """
+def forward(self, node):
+    if node.left is None:
+        return self.emb(torch.tensor([node.word]))
+    return self.join(torch.cat([self(node.left), self(node.right)], -1))[0]
+""",
+    "other_forms": """
+def forward(self, node):
+    if node.left is None:
+        return self.emb(torch.tensor(node.word))
+    return self(node.left), self(node.right)
+""",
+    "node_result": """
+def forward(self, node):
+    return self.emb(torch.tensor(0)), node
+""",
+    "two_nodes": """
+def match(self, a, b):
+    if a.left is None or b.left is None:
+        return torch.zeros(4)
+    return torch.tanh(self.match(a.left, b.left) + 1)
+def forward(self, node):
+    return self.match(node, node)
+""",
+    "depth": """
+def encode(self, node, depth):
+    if node.left is None:
+        return self.emb(torch.tensor(node.word)) * depth
+    return self.encode(node.left, depth + 1) + self.encode(node.right, depth + 1)
+def forward(self, node):
+    return self.encode(node, 0)
+""",
+    "child_attribute": """
+def forward(self, node):
+    if node.left is not None:
+        node.left.above = torch.ones(4)
+        return self(node.left) + self(node.right)
+    return self.emb(torch.tensor(node.word))
+""",
+    "appended": """
+def encode(self, node, found):
+    h = self.emb(torch.tensor(0 if node.word is None else node.word))
+    if node.left is not None:
+        h = h + self.encode(node.left, found) + self.encode(node.right, found)
+    found.append(h)
+    return h
+def forward(self, node):
+    found = []
+    return self.encode(node, found) + sum(found)
+""",
+    "missing_attribute": """
+def forward(self, node):
+    if node.left is None:
+        return self.emb(torch.tensor(node.label))
+    return self(node.left) + self(node.right)
+""",
+}
+
+
+def define(name: str) -> Any:
+    """A module as if it stood in a file."""
+    source = HEADER + "".join(f"    {line}\n" for line in BODIES[name].strip().split("\n"))
+    file = f"encoder_{name}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"__name__": "encoder"}
+    exec(compile(source, file, "exec"), names)
+    return names["Encoder"]()
+
+
+def pairs(depth: int = 3) -> nodes.Pair:
+    return nodes.Pair(3) if depth == 0 else nodes.Pair(None, pairs(depth - 1), pairs(depth - 1))
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_refused(name: str, golden: Callable[[str, str], None]) -> None:
+    depth = 70 if name == "depth" else 3
+    tree = pairs(3)
+    for _ in range(depth if name == "depth" else 0):
+        tree = nodes.Pair(None, tree, nodes.Pair(1))
+    with pytest.raises(cortex.CortexError) as raised:
+        cortex.compile(define(name).eval(), examples=[tree])
+    golden(f"errors/torch_calls/{name}", f"{type(raised.value).__name__}: {raised.value}")
+
+
+def test_training_is_refused(golden: Callable[[str, str], None]) -> None:
+    with pytest.raises(cortex.ModelError) as raised:
+        cortex.compile(define("itself"), examples=[pairs()])
+    golden("errors/torch_calls/training", f"{type(raised.value).__name__}: {raised.value}")
+
+
+def test_no_structure_is_refused(golden: Callable[[str, str], None]) -> None:
+    with pytest.raises(cortex.ModelError) as raised:
+        cortex.compile(define("itself").eval(), examples=[torch.zeros(3)])
+    golden("errors/torch_calls/no_structure", f"{type(raised.value).__name__}: {raised.value}")
