@@ -53,7 +53,7 @@ class Estimator:
     def __init__(self, f: Func, machine: Machine) -> None:
         self.func, self.machine = f, machine
         self.counter = Counter(f)
-        self.parts = parts_of(self.counter.sites, Registers(machine.registers, machine.lanes))
+        self.parts = parts_of(self.counter.sites, Registers(machine.registers, machine.lanes, machine.broadcasts))
 
     def __call__(self, form: LinearForm, threads: int = 1, sharing: Mapping = "columns") -> Estimate:
         """What the request will take on `threads` threads."""

@@ -16,13 +16,11 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import NARROW, ROUNDING, Buffer, Func, Scope
-from cortex.ilir.pack import pack
-from cortex.ilir.private import private_stride
-from cortex.ir.scalar import Int, Var
+from cortex.ilir.ir import NARROW, Func
 from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
+from cortex.runtime.arguments import arguments, field_align
 from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
@@ -31,7 +29,7 @@ from cortex.runtime.linearize import linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
-from cortex.runtime.storage import Array, padded, padded_zeros
+from cortex.runtime.storage import Array, padded_zeros
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -182,7 +180,7 @@ class Executable:
 
         form = self.linearize(structures)
         loaded = self._require()
-        compiled, machine = loaded.compiled, here()
+        compiled, machine, program = loaded.compiled, here(), loaded.program
         batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
         return make_report(
             compiled.model.name,
@@ -193,7 +191,7 @@ class Executable:
             timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
-            best_us(lambda: loaded.program.prepare(self._nodes(batch))),
+            best_us(lambda: program.prepare(self._nodes(batch))),
             self.deviation(structures),
         )
 
@@ -328,8 +326,6 @@ class _Loaded:
     """Object code, weights and linearizer, ready to be called."""
 
     def __init__(self, compiled: Compiled, weights: Mapping[str, Array], accessors: Any) -> None:
-        from cortex.codegen.llvm.load import load
-
         self.compiled = compiled
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
@@ -340,21 +336,29 @@ class _Loaded:
             filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
             self.params |= {name: view for name, (view, _) in filled.items()}
             tables |= {name: whole for name, (_, whole) in filled.items()}
-        align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
-        self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
-        code = load(compiled.code)
-        dtypes = {b.name: b.dtype for b in f.buffers}
-        packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}
-        arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
-        arrays += [
-            ("weight", tables[b.name]) if b.name in tables else _entry(m, b, self.params, packed, f.read)
-            for b in f.buffers
-        ]
+        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=NUM_PARTS.name in f.sizes)
         self.shared_out = f.shared_out
-        self.program = _native.Program(
+        self._program = self._load(tables) if compiled.code.target.runs_here() else None
+
+    def _load(self, tables: Mapping[str, Array]) -> _native.Program:
+        from cortex.codegen.llvm.load import load
+
+        f, code = self.compiled.signature, load(self.compiled.code)
+        arrays = arguments(self.compiled.model, f, self.params, tables)
+        return _native.Program(
             self.linearizer,
             {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
         )
+
+    @property
+    def program(self) -> _native.Program:
+        """The program in memory, where this machine can run it."""
+        if self._program is None:
+            raise ModelError(
+                f"{self.compiled.model.name} was compiled for {self.compiled.code.target}, which this machine cannot "
+                "run. cortex.export(fast, DIRECTORY) writes it as a C package; leave out `target` to call it here."
+            )
+        return self._program
 
     def most(self, threads: int) -> int:
         """`threads`, of which a program without parallel loops has work for one only."""
@@ -388,49 +392,6 @@ def _fill(table: ra.Table, loaded: _Loaded, padding: Mapping[str, int]) -> dict[
         leaves = Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {table.field: values})
         loaded.program.run(leaves, False, 1, [v[first : first + TABLE_ROWS] for v in views])
     return dict(zip(table.params, zip(views, whole, strict=True), strict=True))
-
-
-def _entry(
-    m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[str, Array], read: tuple[str, ...]
-) -> tuple[Any, ...]:
-    """How the native call finds the memory of a buffer."""
-    match b.scope:
-        case Scope.PARAM:
-            return "weight", padded(params[b.name] if b.name in read else np.zeros(1), b.align)
-        case Scope.PACKED:
-            return "weight", padded(packed[b.name], 1)
-        case Scope.FIELD:
-            return "field", b.name.removeprefix("field_")
-        case Scope.STATE:
-            state = next(s for s in m.outputs if f"state_{s.name}" == b.name)
-            return "state", state.name, state.type.shape, _row(b)
-        case Scope.PRIVATE:
-            return "private", private_stride(b)
-        case _:
-            match b.shape:
-                case (copies, Var(rows), *_) if copies == NUM_PARTS:
-                    return "scratch", rows, _words(b), NUM_PARTS.name
-                case (Var(rows), *_):
-                    return "scratch", rows, _words(b)
-                case _:
-                    return "scratch", None, _words(b)
-
-
-def _row(b: Buffer) -> int:
-    """Elements of one row of a buffer, padding included."""
-    return _elements(Buffer(b.name, b.dtype, b.shape[1:], b.scope, b.align))
-
-
-def _words(b: Buffer) -> int:
-    """The memory of one row of a scratch buffer, or of all of it where it has none, in words of 32 bits."""
-    return -(-_elements(b) // 2) if b.dtype in ROUNDING else _elements(b)
-
-
-def _elements(b: Buffer) -> int:
-    extents = [e.value for e in b.shape if isinstance(e, Int)]
-    if extents:
-        extents[-1] = -(-extents[-1] // b.align) * b.align
-    return int(np.prod(extents, dtype=np.int64))
 
 
 def checked_threads(threads: int) -> int:

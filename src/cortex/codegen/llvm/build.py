@@ -21,7 +21,7 @@ SWITCHED_OFF = ("disable-machine-licm", "disable-lsr")
 
 def build(f: Func, target: Target) -> ObjectCode:
     """Compile `f`, which has no transcendental functions left, for `target`."""
-    start_llvm()
+    start_llvm(target)
     text = module_text(f, target)
     machine = _machine(target)
     module = _optimized(text, machine)
@@ -31,7 +31,7 @@ def build(f: Func, target: Target) -> ObjectCode:
 
 def assembly(text: str, target: Target) -> str:
     """The machine code of an LLVM module as text."""
-    start_llvm()
+    start_llvm(target)
     machine = _machine(target)
     module = _optimized(text, machine)
     with _our_code_generator():
