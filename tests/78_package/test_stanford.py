@@ -14,7 +14,7 @@ import cortex
 from cortex import zoo
 from cortex.structures.tree import with_children
 
-sys.path.append(str(Path(__file__).parent.parent / "75_agreement"))
+sys.path += [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "75_agreement")]
 from zoo_structures import stanford
 
 VOCABULARY = 1000
