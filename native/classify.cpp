@@ -1,5 +1,6 @@
 // Finding the kind of every node by the model's decision tree.
 #include <algorithm>
+#include <set>
 
 #include "errors.hpp"
 #include "request.hpp"
@@ -31,12 +32,29 @@ void Request::classify() {
   kept_.assign(n * static_cast<std::size_t>(spec_.num_columns), nullptr);
   graph_.kind.resize(n);
   for (std::size_t v = 0; v < n; ++v) graph_.kind[v] = kind_of(static_cast<std::int32_t>(v));
+  if (spec_.has_lengths) check_lengths();
+}
+
+// Report the nodes whose kinds are not checked for the number of their children, one of each number.
+void Request::check_lengths() {
+  std::set<std::pair<const std::uint8_t*, std::int64_t>> met;
+  std::vector<std::int32_t> nodes;
+  for (std::size_t v = 0; v < graph_.num_nodes(); ++v) {
+    const Lengths& lengths = spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].lengths;
+    if (!lengths.table) continue;
+    const std::int64_t entry = lengths.entry(&graph_.list_len[v * spec_.lists.size()]);
+    if (!lengths.table[entry] && met.emplace(lengths.table, entry).second) nodes.push_back(static_cast<std::int32_t>(v));
+  }
+  if (nodes.empty()) return;
+  nb::list unchecked;
+  for (const std::int32_t node : nodes) unchecked.append(object_of(node));
+  unknown_kind(unchecked[0], where(nodes[0]), unchecked);
 }
 
 std::int32_t Request::kind_of(std::int32_t node) {
   Branch branch = spec_.tree;
   while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
-  if (branch == kUnknown) unknown_kind(object_of(node), where(node));
+  if (branch == kUnknown) unknown_kind(object_of(node), where(node), nb::list());
   return kind_of_branch(branch);
 }
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cortex.errors import ModelError
+from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.facts import Answer
 from cortex.frontend.knowledge import Knowledge
 from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
@@ -21,12 +22,14 @@ from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 class Traced:
     """The trace of one kind: every question it asked, its graph and its results by the names of states.
 
-    `Fact(Length(name), None)` in the guard of a kind of any arity says that there may be any number of children.
+    `Fact(Length(name), None)` in the guard of a kind of any arity says that there may be any number of children, as
+    long as it has been `checked`.
     """
 
     guard: tuple[Fact, ...]
     lets: tuple[Let, ...]
     results: dict[str, str]
+    checked: CheckedLengths | None = None
 
 
 class Untraced:
