@@ -35,8 +35,24 @@ void Request::classify() {
   if (spec_.has_lengths) check_lengths();
 }
 
+// Are all nodes' kinds checked for the number of their children? Where each is for one list at most, and without a
+// branch for each node: this is done for every request.
+bool Request::all_checked() const {
+  const std::size_t n = graph_.num_nodes(), lists = spec_.lists.size();
+  const ListLength* const per_kind = spec_.list_lengths.data();
+  const std::int32_t* const kind = graph_.kind.data();
+  const std::int32_t* list_len = graph_.list_len.data();
+  std::uint8_t checked = 1;
+  for (std::size_t v = 0; v < n; ++v, list_len += lists) {
+    const ListLength& own = per_kind[kind[v]];
+    checked &= own.table[std::min(std::max(list_len[own.list], 0), own.most)];
+  }
+  return checked != 0;
+}
+
 // Report the nodes whose kinds are not checked for the number of their children, one of each number.
 void Request::check_lengths() {
+  if (spec_.one_list_each && all_checked()) return;
   std::set<std::pair<const std::uint8_t*, std::int64_t>> met;
   std::vector<std::int32_t> nodes;
   for (std::size_t v = 0; v < graph_.num_nodes(); ++v) {

@@ -272,6 +272,16 @@ class Reader {
       own.table = static_cast<const std::uint8_t*>(PyArray_DATA(array));
       spec_.has_lengths = true;
     }
+    spec_.one_list_each = spec_.has_lengths;
+    for (const KindUse& kind : spec_.kinds) {
+      const Lengths& own = kind.lengths;
+      spec_.one_list_each &= own.lists.size() <= 1;
+      if (own.lists.empty()) {
+        spec_.list_lengths.push_back({&kAlwaysChecked, 0, 0});
+      } else {
+        spec_.list_lengths.push_back({own.table, own.lists[0], static_cast<std::int32_t>(own.most)});
+      }
+    }
   }
 
   void read_groups() {

@@ -98,6 +98,13 @@ struct Lengths {
   }
 };
 
+// The same where it is one list; for kinds that need no check, a table of one entry that says so.
+struct ListLength {
+  const std::uint8_t* table;
+  std::int32_t list, most;
+};
+constexpr std::uint8_t kAlwaysChecked = 1;
+
 // What the code of one kind reads.
 struct KindUse {
   std::vector<FieldRef> fields;  // of the node itself
@@ -128,6 +135,8 @@ struct Spec {
   std::vector<FloatField> float_fields;
   std::vector<KindUse> kinds;
   bool has_reads = false, has_needs = false, has_lengths = false;
+  std::vector<ListLength> list_lengths;  // per kind, where `one_list_each`
+  bool one_list_each = false;            // each kind is checked for the length of one list at most
   Batching batching = Batching::kHeight;
   std::vector<std::int32_t> group_kind;  // per kind: the kind that its groups are said to have
   bool shared = false;                   // some kinds share groups, so that a node's kind must be told

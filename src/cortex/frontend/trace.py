@@ -1,9 +1,10 @@
 """Tracing by kind: from a model function to RA.
 
 The function is called with a stand-in node once per kind. `explore` finds the kinds that can be known without a
-structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order. A kind of any
-number of children is used for those numbers only that it has been checked for: `see` checks the numbers that nodes have
-too, and `check` does so where nothing else is new.
+structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order.
+
+A kind of any number of children is used for those numbers only that it has been checked for: `see` checks the numbers
+that nodes have too, and `check` does so where nothing else is new.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
-from cortex.frontend.arity.check import check, is_checked
+from cortex.frontend.arity.check import check, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.say_why import say_why
@@ -123,8 +124,7 @@ class Trace:
 
     def checked_lengths(self) -> list[tuple[tuple[Fact, ...], CheckedLengths | None]]:
         """For each kind of the model its guard, and the numbers of children that it is for if it is of any arity."""
-        kinds = zip(self.model().kinds, self._tree.order, strict=True)
-        return [(kind.guard, traced.checked) for kind, traced in kinds]
+        return [(guard, kind.checked) for kind, guard in self._guards()]
 
     @property
     def is_partial(self) -> bool:
@@ -255,12 +255,17 @@ class Trace:
                 "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
                 self._knowledge.definition,
             )
-        return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
+        return assemble(self._knowledge, self._guards())
 
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
         kinds = self.model().kinds
-        return say_why(self._tree, {id(t): kind.name for t, kind in zip(self._tree.order, kinds, strict=True)})
+        return say_why(self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=True)})
+
+    def _guards(self) -> list[tuple[Traced, Guard]]:
+        """The kinds of the model, in its order."""
+        assert self._exploration is not None
+        return self._tree.guards(self._knowledge, self._exploration.is_refuted)
 
     def _forget(self) -> None:
         self._tree = DecisionTree()
@@ -288,6 +293,8 @@ class Trace:
                 continue
             facts = Facts(seen)
             try:
+                if known is None and self._widened(seen):
+                    continue
                 kind = trace_kind(k, facts) if known is None else self._checked(known, facts)
                 if kind is None:
                     continue
@@ -316,6 +323,16 @@ class Trace:
         if failed and changes == self._tree.changes:
             self._leave_out(roots, failed)
         return not waiting and not failed
+
+    def _widened(self, seen: Seen) -> bool:
+        """Find the kind of a node with very many children from fewer of them: tracing takes time for each."""
+        fewer = with_fewer_children(seen)
+        if fewer is None:
+            return False
+        with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
+            widen(self._knowledge, self._tree, trace_kind(self._knowledge, Facts(fewer)), seen)
+        kind = self._tree.find(seen.answer)
+        return kind is not None and is_checked(kind, seen)
 
     def _reach(self) -> tuple[int, ...]:
         """Changes when more nodes may be reached than before."""

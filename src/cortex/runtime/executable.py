@@ -369,9 +369,7 @@ class _Loaded:
         for table, program in zip(m.tables, compiled.tables, strict=True):
             self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
         align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
-        self.linearizer = linearizer(
-            m, accessors, align=align, parts=NUM_PARTS.name in f.sizes, checked=checked
-        )
+        self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes, checked=checked)
         code = load(compiled.code)
         dtypes = {b.name: b.dtype for b in f.buffers}
         packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}

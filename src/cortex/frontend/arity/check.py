@@ -7,10 +7,11 @@ nothing has to be compiled. Else nodes with that number of children get a kind o
 from __future__ import annotations
 
 from cortex.frontend.arity.agree import Lengths
+from cortex.frontend.arity.lengths import MOST
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.widen import asked_of_items, fits, open_lengths
 from cortex.frontend.decision import Traced
-from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.facts import Facts, Oracle, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.trace_kind import trace_kind
@@ -43,6 +44,14 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
         return own
     checked.add(lengths)
     return None
+
+
+def with_fewer_children(seen: Seen) -> Oracle | None:
+    """A node with very many children as if it had as many as are told apart; None for other nodes."""
+    accessors = seen.knowledge.accessors
+    lengths = {name: len(accessors.items(seen.node, name)) for name in seen.knowledge.lists}
+    fewer = {name: MOST for name, n in lengths.items() if n > MOST}
+    return supposing(seen, fewer) if fewer else None
 
 
 def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:
