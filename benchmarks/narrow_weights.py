@@ -1,6 +1,7 @@
 """What weights in 16 and 8 bits gain and cost: time against weights in fp32, and the worst deviation of each state.
 
     python benchmarks/narrow_weights.py [--models tree_lstm,lstm,gru] [--hidden 256,512] [--batch 1,10] [--seconds 2]
+        [--table-bytes 0]
 
 All programs of a case are timed in turns in one process, on one thread, by the thread's own clock; the best turn of
 each counts. `faster` is the time with fp32 over the time with narrow weights.
@@ -18,7 +19,7 @@ import cortex
 from cortex import zoo
 
 VOCABULARY = 1000
-TYPES = ("f32", "bf16", "fp16", "int8")
+TYPES = ("f32", "bf16", "fp16", "int16", "int8")
 CALLS = 3  # in a turn; the first finds the caches full of the other programs' weights
 
 
@@ -42,6 +43,7 @@ def main() -> None:
     parser.add_argument("--hidden", default="256,512")
     parser.add_argument("--batch", default="1,10")
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--table-bytes", type=int, default=0, help="room for tables of products; 0: all work is done")
     options = parser.parse_args()
     print(f"{'model':<12} {'hidden':>6} {'batch':>5} {'weights':>7} {'us':>9} {'faster':>7}  worst deviation")
     for name in options.models.split(","):
@@ -50,7 +52,12 @@ def main() -> None:
             weights = entry.weights(hidden, VOCABULARY)
             for batch in map(int, options.batch.split(",")):
                 trees = entry.structures(Random(1), batch, VOCABULARY)
-                programs = [cortex.compile(entry.model, weights, examples=trees, weights_dtype=t) for t in TYPES]
+                programs = [
+                    cortex.compile(
+                        entry.model, weights, examples=trees, weights_dtype=t, table_bytes=options.table_bytes
+                    )
+                    for t in TYPES
+                ]
                 times = best_in_turns(programs, trees, options.seconds)
                 for dtype, fast, us in zip(TYPES, programs, times, strict=True):
                     worst = ", ".join(f"{state} {d:.1e}" for state, d in fast.deviation(trees).items())

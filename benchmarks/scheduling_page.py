@@ -37,7 +37,7 @@ they come from (`n` split gives `n_o`, `n_i`, and `n_t` for the tail), with a nu
 the order of a program may be changed, steps ask `poly/legal.py`: accesses of one element are ordered only if one of
 them writes, and what a step may not turn around it shows when it refuses, as the two accesses and their distance in
 iterations. "Not proven" is never "yes". No step reassociates a sum but `VectorReduce`, whose order is fixed by the
-extent.
+extent, and `Narrow`, which adds narrow products in pairs.
 
 A schedule that shares work among threads (`Parallel`, `Alone`) ends in `Alone()` and `PlaceBarriers()`, but for
 `Persist`: barriers are right for the program they were placed in. Any other is refused.
@@ -47,7 +47,7 @@ A schedule that shares work among threads (`Parallel`, `Alone`) ends in `Alone()
 def section(step: type[Step[Any]]) -> str:
     """One step: its arguments, then its docstring with before, after and legal."""
     summary, _, rest = inspect.cleandoc(step.__doc__ or "").partition("\n\n")
-    lines = [f"### {signature(step)}", "", *summary.split("\n")]
+    lines = [f"### {signature(step)}", *summary.split("\n")]
     for paragraph in rest.split("\n\n") if rest else []:
         figure = paragraph.startswith(("before:", "after:"))
         lines += ["", "```", *paragraph.split("\n"), "```"] if figure else ["", *paragraph.split("\n")]

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from cortex.frontend.model import model
     from cortex.frontend.state import state
+    from cortex.package.export import export
     from cortex.runtime.forest import Forest
 
 __version__ = "0.1.0"
@@ -58,6 +59,7 @@ _FUNCTIONS = (
 _HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
     "Forest": "cortex.runtime.forest",
     "compile": "cortex.compiler",
+    "export": "cortex.package.export",
     "field": "cortex.frontend.fields",
     "model": "cortex.frontend.model",
     "state": "cortex.frontend.state",
@@ -65,9 +67,9 @@ _HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
 
 __all__ = [
     "CortexError", "Forest", "InternalError", "ModelError", "ScheduleError", "StructureError",
-    "abs", "compile", "concat", "dot", "einsum", "elu", "embedding", "exp", "field", "full", "layer_norm", "leaky_relu",
-    "log", "matmul", "max", "maximum", "mean", "min", "minimum", "model", "ones", "outer", "relu", "reshape", "sigmoid",
-    "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose", "where", "zeros",
+    "abs", "compile", "concat", "dot", "einsum", "elu", "embedding", "exp", "export", "field", "full", "layer_norm",
+    "leaky_relu", "log", "matmul", "max", "maximum", "mean", "min", "minimum", "model", "ones", "outer", "relu",
+    "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose", "where", "zeros",
 ]  # fmt: skip
 
 

@@ -6,21 +6,21 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Literal
 
 from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
 from cortex.codegen.object_code import ObjectCode
-from cortex.codegen.target import Target
+from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
 from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
-from cortex.errors import ScheduleError, StructureError
+from cortex.errors import ModelError, ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -41,7 +41,8 @@ from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
 from cortex.runtime.torch_module import CompiledModule
-from cortex.schedule.default import DEFAULT, Choices, TileFor, default_schedule
+from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
+from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
@@ -62,7 +63,8 @@ def compile(
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
     examples: Any = None,
-    target: Target | None = None,
+    target: Target | str | None = None,
+    cpu: str | None = None,
     recursion: tuple[Step[ra.Model], ...] | None = None,
     choices: Choices | None = None,
     schedule: Schedule | None = None,
@@ -92,9 +94,15 @@ def compile(
     applied. Tables computed at load time, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.
 
-    `weights_dtype` "bf16", "fp16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to read, and
-    results that deviate, by as much as `fast.report(structures)` measures. Sums are in fp32 all the same, and so are
-    biases, embeddings and tables. int8 has a scale per output channel. `schedule` may say the same by `Narrow`.
+    `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
+    them). What this machine cannot run is for `cortex.export`, which writes a C package.
+
+    `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
+    read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
+    channel. What the weights are multiplied with is rounded too, once per node, where that makes products faster: to
+    bf16 for "bf16" on machines that multiply such numbers, to 16-bit integers with a scale per node for integers. Sums
+    are in fp32, or exact; biases, embeddings and tables stay in fp32. `schedule` may say the same by `Narrow` and
+    `NarrowInputs`.
     """
     if not (choices is None or isinstance(choices, Choices)):
         raise ScheduleError(f"choices={choices!r}: give Choices, or None for those that are predicted best.")
@@ -104,6 +112,7 @@ def compile(
         )
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
+    machine = _target(target, cpu)
 
     def executable(model: TracedModel, weights: Any, structures: list[Any] | None) -> Executable:
         trace = Trace(model, Weights(weights), fields=fields, children=children)
@@ -112,7 +121,7 @@ def compile(
             trace.see(structures)
         trace.check_fields()
         wishes = Wishes(trace, structures, table_bytes)
-        plan = Plan(target or Target.host(), recursion, choices, schedule, wishes, narrow=narrow)
+        plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return Executable(
             trace,
             lambda m, threads: build(m, replace(plan, threads=threads)),
@@ -126,6 +135,16 @@ def compile(
 
     entry = entry_of(model, weights, structures or [])
     return executable(model, weights, structures) if entry is None else CompiledModule(entry, structures, executable)
+
+
+def _target(target: Target | str | None, cpu: str | None) -> Target:
+    if isinstance(target, Target):
+        if cpu is not None:
+            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {target.cpu!r}; give one of the two.")
+        return target
+    if target is None and cpu not in (None, NATIVE):
+        raise ModelError(f"cpu={cpu!r}: give the target too: target={' or '.join(map(repr, CPUS))}.")
+    return Target.host() if target is None else Target.named(target, cpu)
 
 
 @dataclass(frozen=True)
@@ -201,14 +220,15 @@ class Plan:
         """The same without narrow weights, on one thread: what to measure deviations from."""
         fixed = self.fixed(m)
         if fixed is not None:
-            fixed = Schedule(tuple(s for s in fixed if not isinstance(s, Narrow)))
+            fixed = in_f32(fixed)
         return replace(self, schedule=fixed, threads=1, narrow=None)
 
     def machine(self) -> Machine:
         """The machine to be fast on: this one, with the registers of the target."""
         from cortex.runtime.measure_machine import here
 
-        return replace(here(), lanes=self.target.lanes, registers=self.target.registers)
+        t = self.target
+        return replace(here(), lanes=t.lanes, registers=t.registers, broadcasts=t.broadcasts)
 
     def on_recursion(self, m: ra.Model) -> tuple[tuple[Step[ra.Model], ...], tuple[Considered, ...]]:
         """The steps to apply to the simplified model, and what else was considered."""
@@ -226,11 +246,21 @@ class Plan:
 
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The steps to apply to the function `f` that `m` was lowered to."""
-        registers = Registers(self.target.registers, self.target.lanes)
-        narrow = self.narrow is not None
+        registers = Registers(self.target.registers, self.target.lanes, self.target.broadcasts)
+        narrow = None if self.narrow is None else NarrowWeights(self.inputs())
         if self.choices is not None:
             return default_schedule(f, registers, self.choices, narrow=narrow)
         return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f), narrow)
+
+    def inputs(self) -> Literal["bf16", "i16"] | None:
+        """The type that inputs are rounded to as well, where that makes products faster."""
+        match self.narrow:
+            case Narrow(dtype="bf16") if self.target.has("avx512bf16"):
+                return "bf16"
+            case Narrow(dtype="i8" | "i16"):
+                return "i16"
+            case _:
+                return None
 
     def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
         """What threads share out of `f`, and what else was considered."""
@@ -255,7 +285,9 @@ def build(m: ra.Model, plan: Plan) -> Compiled:
             keep(folder, key, entry)
     again = replace(plan, schedule=entry.schedule)
     func = cache(lambda: made or final(m, again).func)
-    tables = tuple(build(table_model(entry.model, t), Plan(plan.target, ())) for t in entry.model.tables)
+    # Tables are filled here and now, by code that this machine can run.
+    here = plan.target if plan.target.runs_here() else Target.host()
+    tables = tuple(build(table_model(entry.model, t), Plan(here, ())) for t in entry.model.tables)
     code = ObjectCode(entry.code, entry.name, plan.target, lambda: _module(func(), plan.target))
     return Compiled(entry.model, entry.schedule, entry.considered, entry.signature, code, tables, func)
 

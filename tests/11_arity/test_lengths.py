@@ -267,5 +267,3 @@ def test_per_arity_where_the_remainder_is_seen_at_once(monkeypatch: pytest.Monke
     trace = Trace(model_of(by_parity), WEIGHTS)
     trace.see([star(3)])
     assert any(is_per_arity(kind) for kind in checked(trace).kinds)
-
-

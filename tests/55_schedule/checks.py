@@ -14,6 +14,7 @@ from cortex.ilir.ir import Func
 from cortex.ilir.show import show
 from cortex.ir.step import Step, apply
 from cortex.schedule.narrow import Narrow
+from cortex.schedule.narrow_inputs import NarrowInputs
 from cortex.schedule.schedule import namespace
 
 Golden = Callable[[str, str], None]
@@ -22,13 +23,14 @@ Golden = Callable[[str, str], None]
 def check_legal(golden: Golden, name: str, start: Func, before: Steps, step: Step[Func]) -> Func:
     """The step applies, gives what the golden file shows, and computes the same; gives the program after it.
 
-    Narrow weights compute what the program before does with weights that were rounded by other means.
+    Narrow weights, and inputs, compute what the program before does with those that were rounded by other means.
     """
     f = apply(start, before)
     g = step.apply(f)
     golden(name, f"{step!r}\n\n-- before --\n{show(f)}\n-- after --\n{show(g)}")
     rounded = programs.rounded(g) if isinstance(step, Narrow) else {}
-    want = programs.states(start, rounded)["h"]
+    inputs = next((s.dtype for s in (*before, step) if isinstance(s, NarrowInputs)), None)
+    want = programs.states(start, rounded)["h"] if inputs is None else programs.by_hand(start, rounded, inputs)
     np.testing.assert_allclose(programs.states(g)["h"], want, rtol=1e-12, atol=1e-12)
     return g
 

@@ -12,7 +12,7 @@ import click
 
 from cortex.errors import CortexError
 
-COMMANDS = ("bench", "demo", "explain", "report", "tune", "verify")
+COMMANDS = ("bench", "demo", "explain", "export", "report", "targets", "tune", "verify")
 
 
 class LazyCommands(click.Group):

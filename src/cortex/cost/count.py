@@ -29,7 +29,7 @@ from cortex.lower.linear_form import LinearForm
 from cortex.lower.places import GROUP
 
 Array = npt.NDArray[Any]
-BYTES: dict[Storage, int] = {"f32": 4, "i64": 8, "bool": 1, "bf16": 2, "f16": 2, "i8": 1}
+BYTES: dict[Storage, int] = {"f32": 4, "i64": 8, "bool": 1, "bf16": 2, "f16": 2, "i8": 1, "i16": 2, "i32": 4}
 INDEX_BYTES = 4
 
 

@@ -13,7 +13,7 @@ from cortex.cost.movement import Access
 from cortex.cost.sites import Site, Sites
 from cortex.ilir.ir import Accumulate, For, Let, LoopKind, Scope, Store
 from cortex.ir.node import walk
-from cortex.ir.scalar import Binary, Expr, Fma, Int, Select, Unary, dtype_of
+from cortex.ir.scalar import Binary, Expr, Fma, Int, Load, Select, Unary, dtype_of
 from cortex.ir.simplify import free_vars
 
 # In multiples of a multiply-add. Division, square root and logarithm keep the unit busy; what touches only bits or
@@ -24,7 +24,8 @@ _SLOTS = {
     "min": 0.5, "max": 0.5, "abs": 0.5, "copysign": 0.5, "round": 0.5, "ldexp": 1.0, "neg": 0.0,
 }  # fmt: skip
 
-# Of a vector of narrow weights to f32, on the units of multiply-adds; bf16 takes a shift or a mask beside them.
+# Of a vector of narrow weights to f32, on the units of multiply-adds; bf16 takes a shift or a mask beside them. Weights
+# of sums that take two steps at a time are not widened, but i8 to 16 bits, beside the units of multiply-adds.
 _WIDENING = {"bf16": 0.5, "f16": 1.0, "i8": 1.0}
 
 
@@ -46,8 +47,8 @@ class Issue:
     spilled: float
 
 
-def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
-    """What each list that computes issues."""
+def issues(sites: Sites, accesses: list[Access], registers: int, reserved: int = 1) -> list[Issue]:
+    """What each list that computes issues; `reserved` registers are for elements that all lanes are multiplied by."""
     by_site: dict[int, list[Access]] = {}
     for a in accesses:
         by_site.setdefault(a.site.number, []).append(a)
@@ -61,9 +62,10 @@ def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
         loads = sum(_share(a, chain) for a in mine if not a.writes and _by_lane(a, chain))
         broadcasts = sum(_share(a, chain) for a in mine if not a.writes and not _by_lane(a, chain))
         stores = sum(_share(a, chain) for a in mine if a.writes)
-        widening = sum(_share(a, chain) * _WIDENING.get(a.buffer.dtype, 0.0) for a in mine)
+        in_pairs = any(_takes_two_steps(s) for s in site.body)
+        widening = 0.0 if in_pairs else sum(_share(a, chain) * _WIDENING.get(a.buffer.dtype, 0.0) for a in mine)
         links, live = _links(site, chain, sites)
-        spilled = max(0.0, live + loads / links + 1 - registers) * links if links else 0.0
+        spilled = max(0.0, live + loads / links + reserved - registers) * links if links else 0.0
         found.append(Issue(site, busy / _lanes(chain) + widening, loads, broadcasts, stores, links, spilled))
     return found
 
@@ -75,10 +77,21 @@ def slots(s: object) -> float:
             return _arithmetic(value) if dtype_of(value) == "f32" else 0.0
         case Accumulate(_, _, "add", Binary("mul", x, y)):
             return 1.0 + _arithmetic(x) + _arithmetic(y)
+        case Accumulate() if _takes_two_steps(s):
+            return 1.0
         case Accumulate(_, _, _, value):
             return 1.0 + _arithmetic(value)
         case _:
             return 0.0
+
+
+def _takes_two_steps(s: object) -> bool:
+    """Does a sum add two products of narrow numbers that lie side by side? One instruction does."""
+    match s:
+        case Accumulate(_, _, "add", Binary("add", Binary("mul", Load(), Load()), Binary("mul", Load(), Load()))):
+            return True
+        case _:
+            return False
 
 
 def _arithmetic(e: Expr) -> float:

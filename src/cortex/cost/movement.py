@@ -102,7 +102,7 @@ def _own(s: Any) -> list[Node]:
 def _access(site: Site, b: Buffer, index: tuple[Expr, ...], writes: bool, chain: tuple[Site, ...]) -> Access:
     names = free_vars(index)
     depends = tuple(c.loop is not None and c.loop.var in names for c in chain)
-    if b.dtype == "bf16":  # the last index says which half of a word; words are read
+    if b.dtype == "bf16" and b.scope is Scope.PACKED:  # the last index says which half of a word; words are read
         index = index[:-1]
     last = index[-1] if index else Int(0)
     strides: list[int | None] = []

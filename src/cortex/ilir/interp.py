@@ -1,7 +1,7 @@
 """Run any ILIR program, and count what it does.
 
 The interpreter defines the meaning of a program up to rounding: it computes in double precision. Weights are
-rounded as they are stored. Loops run in
+rounded as they are stored, and so is what the program stores in narrow buffers. Loops run in
 order whatever their kind. Memory nobody wrote holds NaN, so a read of it shows in the result; an access outside a
 buffer (rows include their padding) is an InternalError that names the element and the loop variables.
 
@@ -26,7 +26,7 @@ from cortex.ilir.count import Counts
 from cortex.ilir.ir import Accumulate, Buffer, Func, Packing, Scope, Storage, Store, value_type
 from cortex.ilir.pack import pack
 from cortex.ilir.show import show_expr
-from cortex.ilir.storage_types import widened
+from cortex.ilir.storage_types import as_stored, widened
 from cortex.ilir.to_python import extents, to_python
 from cortex.ilir.verify import READ_ONLY
 from cortex.ir.node import walk
@@ -204,6 +204,14 @@ def _max(x: float, y: float) -> float:
     return x if x > y or x != x else y
 
 
+def _to_bf16(x: float) -> float:
+    return float(widened(as_stored(np.array(x), "bf16", ""), "bf16"))
+
+
+def _to_i16(x: float) -> float:
+    return 0.0 if x != x else float(max(-32768, min(32767, round(max(-1e6, min(1e6, x))))))
+
+
 def _truncate(x: float) -> int:
     """f32 -> i64; what is not an integer's size has no meaning and gives the most negative one, as x86 does."""
     return int(x) if math.isfinite(x) else -(2**63)
@@ -222,5 +230,7 @@ _FUNCTIONS: dict[str, Any] = {
     "float_copysign": math.copysign,
     "float_min": _min,
     "float_max": _max,
+    "to_bf16": _to_bf16,
+    "to_i16": _to_i16,
     "truncate": _truncate,
 }

@@ -58,17 +58,22 @@ class Scope(_Named):
     REGISTER = "register"  # constant shape, constant indices after unrolling; lives inside one iteration
 
 
-Storage = Literal["i64", "f32", "bool", "bf16", "f16", "i8"]
-"""How an element lies in memory. The last three are for packed buffers: loads widen them, and give f32. The last
-dimension of a bf16 buffer has 2 elements, which share a word of 32 bits: so both are widened by one operation."""
+Storage = Literal["i64", "f32", "bool", "bf16", "f16", "i8", "i16", "i32"]
+"""How an element lies in memory. Of the last five, loads give f32. bf16, f16, i8 and i16 are narrow, and for packed
+buffers; scratch may be of bf16 and i16 too, and what is stored there is rounded to nearest, ties to even (i16: 0 for
+NaN, and its limits for what is beyond them). The last dimension of a packed buffer of bf16 has 2 elements, which share
+a word of 32 bits: so both are widened by one operation. i32 is for registers that sum products of narrow integers,
+exactly; a sum must not leave its range."""
 
-NARROW: frozenset[Storage] = frozenset({"bf16", "f16", "i8"})
+NARROW: frozenset[Storage] = frozenset({"bf16", "f16", "i8", "i16"})
+ROUNDING: frozenset[Storage] = frozenset({"bf16", "i16"})
+"""The narrow types that a program itself may store."""
 
 
 def value_type(storage: Storage) -> DType:
     """The type of what a load gives."""
     match storage:
-        case "bf16" | "f16" | "i8":
+        case "bf16" | "f16" | "i8" | "i16" | "i32":
             return "f32"
         case _:
             return storage
@@ -211,9 +216,9 @@ class Packing(Node):
     With `steps` > 1, so many steps k lie side by side: packed[outer..., j // width, k // steps, gate, j % width,
     k % steps], and 0 for k >= depth.
 
-    What is stored is rounded to the type of the buffer. In an i8 buffer it is a multiple of the column's scale, which
-    is in the packing of the same gates whose `part` is "scales": packed[outer..., j // width, 0, gate, j % width] is
-    the greatest of the column's weights, in size, over 127.
+    What is stored is rounded to the type of the buffer. In a buffer of integers it is a multiple of the column's scale,
+    which is in the packing of the same gates whose `part` names that type: packed[outer..., j // width, 0, gate,
+    j % width] is for i8 the greatest of the column's weights, in size, over 127; for i16, see ilir/storage_types.py.
     """
 
     buffer: str
@@ -222,13 +227,13 @@ class Packing(Node):
     depth: int
     width: int
     gates: tuple[PackedGate, ...]
-    part: Literal["weights", "scales"] = "weights"
+    part: Literal["weights", "scales_i8", "scales_i16"] = "weights"
     steps: int = 1
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents of the packed buffer."""
-        depth = 1 if self.part == "scales" else -(-self.depth // self.steps)
+        depth = 1 if self.part != "weights" else -(-self.depth // self.steps)
         together = (self.steps,) if self.steps > 1 else ()
         return (*self.outer, -(-self.columns // self.width), depth, len(self.gates), self.width, *together)
 

@@ -31,7 +31,13 @@ def pack(p: Packing, params: Mapping[str, Array], dtype: Storage = "f32") -> Arr
     """
     values = _panels(p, params)
     whose = " or ".join(dict.fromkeys(repr(g.param) for g in p.gates))
-    return scales(values, whose) if p.part == "scales" else side_by_side(as_stored(values, dtype, whose), p.steps)
+    match p.part:
+        case "scales_i8":
+            return scales(values, "i8", whose)
+        case "scales_i16":
+            return scales(values, "i16", whose)
+        case _:
+            return side_by_side(as_stored(values, dtype, whose), p.steps)
 
 
 def side_by_side(packed: Array, steps: int) -> Array:

@@ -83,13 +83,18 @@ def _show_packing(p: Packing) -> Iterator[str]:
     outer = [f"o{i}" for i in range(len(p.outer))]
     extents = [f"{name} < {n}" for name, n in zip(outer, p.outer, strict=True)]
     for gate, source in enumerate(p.gates):
-        is_scale = p.part == "scales"
+        is_scale = p.part != "weights"
         k, last = ("k", []) if p.steps == 1 else (f"k // {p.steps}", [f"k mod {p.steps}"])
         place = [f"j // {p.width}", "0" if is_scale else k, str(gate), f"j mod {p.width}", *last]
         target = ", ".join([*outer, *place])
         domain = ", ".join([*extents, f"j < {p.columns}", f"k < {p.depth}"])
         value = f"{source.param}{_subscript(source.index)}"
-        yield f"pack {p.buffer}[{target}] = {f'max over k of |{value}| / 127' if is_scale else value}  ({domain})"
+        match p.part:
+            case "scales_i8":
+                value = f"max over k of |{value}| / 127"
+            case "scales_i16":
+                value = f"scale of {value} over k"
+        yield f"pack {p.buffer}[{target}] = {value}  ({domain})"
 
 
 def _lines(body: tuple[Stmt, ...]) -> list[str]:

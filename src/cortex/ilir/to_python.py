@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from cortex.ilir.count import Counts, count_list
-from cortex.ilir.ir import Accumulate, Barrier, Buffer, For, Func, If, Let, Mark, Stmt, Store, Switch
+from cortex.ilir.ir import ROUNDING, Accumulate, Barrier, Buffer, For, Func, If, Let, Mark, Stmt, Store, Switch
 from cortex.ir.polynomial import interval_of
 from cortex.ir.scalar import Binary, Cast, Expr, Float, Fma, Index, Int, Load, Select, Unary, Var, dtype_of
 from cortex.ir.simplify import ceildiv, mul, simplify
@@ -104,7 +104,7 @@ class _Translation:
             case Let(var, value):
                 yield f"{self.identifier(var.name)} = {self.expr(value)}"
             case Store(buffer, index, value):
-                yield f"{self.element(buffer, index)} = {self.expr(value)}"
+                yield f"{self.element(buffer, index)} = {self.rounded(buffer, self.expr(value))}"
             case Accumulate(buffer, index, "add", value):
                 yield f"{self.element(buffer, index)} += {self.expr(value)}"
             case Accumulate(buffer, index, fn, value):
@@ -143,6 +143,11 @@ class _Translation:
 
     def element(self, buffer: str, index: tuple[Expr, ...]) -> str:
         return f"{self.identifier(buffer)}[{self.offset(buffer, index)}]"
+
+    def rounded(self, buffer: str, value: str) -> str:
+        """A value as a buffer keeps it: only narrow buffers round what is stored."""
+        dtype = self.f.buffer(buffer).dtype
+        return f"to_{dtype}({value})" if dtype in ROUNDING else value
 
     def offset(self, buffer: str, index: tuple[Expr, ...]) -> str:
         """The flat index of an element, checked one dimension at a time: ((i*d1) + j)*d2 + k."""

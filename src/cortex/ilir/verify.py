@@ -8,7 +8,8 @@
               accumulations only
     threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
               inside them only
-    packings  every packed buffer has one, of exactly its shape, made of params; only packed buffers are narrow
+    packings  every packed buffer has one, of exactly its shape, made of params; only packed buffers are narrow,
+              and scratch of bf16 and i16; only registers are of i32, and sum products of integers
 
 A program that breaks one is a bug in Cortex: `InternalError`, with the program attached as a note.
 """
@@ -22,6 +23,7 @@ from typing import TypeAlias, assert_never
 from cortex.errors import InternalError
 from cortex.ilir.ir import (
     NARROW,
+    ROUNDING,
     Accumulate,
     Barrier,
     Buffer,
@@ -107,9 +109,12 @@ class _Checker:
         for b in self.f.buffers:
             if b.align < 1:
                 raise InternalError(f"buffer {b.name!r} is aligned to {b.align} elements")
-            if b.dtype in NARROW and b.scope is not Scope.PACKED:
+            scopes = (Scope.PACKED, Scope.SCRATCH) if b.dtype in ROUNDING else (Scope.PACKED,)
+            if b.dtype in NARROW and b.scope not in scopes:
                 raise InternalError(f"{b.scope.value} buffer {b.name!r} is of type {b.dtype}, which is for packed ones")
-            if b.dtype == "bf16" and b.shape[-1:] != (Int(2),):
+            if b.dtype == "i32" and b.scope is not Scope.REGISTER:
+                raise InternalError(f"{b.scope.value} buffer {b.name!r} is of type i32, which is for registers")
+            if b.dtype == "bf16" and b.scope is Scope.PACKED and b.shape[-1:] != (Int(2),):
                 raise InternalError(f"the last dimension of bf16 buffer {b.name!r} has not the two elements of a word")
             for e in b.shape:
                 self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")
@@ -188,6 +193,8 @@ class _Checker:
                 if self.team and self.parallel is None and b.scope not in PER_THREAD:
                     raise InternalError(f"every thread writes {b.scope.value} buffer {buffer!r}, in `{_headline(s)}`")
                 self.expect(value, frozenset({value_type(b.dtype)}), names, s)
+                if isinstance(s, Accumulate) and b.dtype == "i32" and not self.is_of_integers(s.value):
+                    raise InternalError(f"i32 buffer {buffer!r} sums what is no product of integers")
                 if isinstance(s, Accumulate) and value_type(b.dtype) not in _NUMBERS:
                     raise InternalError(f"accumulation into {b.dtype} buffer {buffer!r}, in `{_headline(s)}`")
             case Mark(buffer, index):
@@ -199,6 +206,15 @@ class _Checker:
                     raise InternalError(f"barrier inside parallel loop {self.parallel!r}")
             case _:
                 assert_never(s)
+
+    def is_of_integers(self, e: Expr) -> bool:
+        match e:
+            case Binary("add" | "mul", x, y):
+                return self.is_of_integers(x) and self.is_of_integers(y)
+            case Load(buffer):
+                return self.known_buffer(buffer).dtype in ("i8", "i16")
+            case _:
+                return False
 
     def vectorized(self, s: For) -> None:
         for inner in s.body:

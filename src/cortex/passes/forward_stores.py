@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, Case, For, Func, If, Let, Stmt, Store, Switch
+from cortex.ilir.ir import NARROW, Accumulate, Case, For, Func, If, Let, Stmt, Store, Switch
 from cortex.ir.node import Node, rewrite, walk
 from cortex.ir.scalar import Expr, Load, Var
 from cortex.schedule.locate import Names
@@ -17,9 +17,10 @@ def forward_stores(f: Func) -> Func:
     after:   let v = a + b; t[n, j] = v; h[n, j] = tanh(v)
 
     Within one statement list; a store to the same buffer at another index, or a loop or branch that writes the
-    buffer, ends the value's life.
+    buffer, ends the value's life. A narrow buffer rounds what is stored: its values are read from memory.
     """
     names = Names(f)
+    rounds = {b.name for b in f.buffers if b.dtype in NARROW}
 
     def block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         known: dict[tuple[str, tuple[Expr, ...]], Var] = {}
@@ -34,7 +35,9 @@ def forward_stores(f: Func) -> Func:
                     index = tuple(rewrite(i, read) for i in index)
                     value = rewrite(value, read)
                     _forget(known, {buffer})
-                    if isinstance(value, Var):
+                    if buffer in rounds:
+                        new.append(Store(buffer, index, value))
+                    elif isinstance(value, Var):
                         known[buffer, index] = value
                         new.append(Store(buffer, index, value))
                     else:

@@ -16,13 +16,11 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import NARROW, Buffer, Func, Scope
-from cortex.ilir.pack import pack
-from cortex.ilir.private import private_stride
-from cortex.ir.scalar import Int, Var
+from cortex.ilir.ir import NARROW, Func
 from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
+from cortex.runtime.arguments import arguments, field_align
 from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
@@ -31,7 +29,7 @@ from cortex.runtime.linearize import Checked, linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
-from cortex.runtime.storage import Array, padded
+from cortex.runtime.storage import Array, padded_zeros
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -43,6 +41,7 @@ Known = tuple[int, int]
 Version = tuple[int, int]
 
 MOST_THREADS = 64  # the size of a team
+TABLE_ROWS = 1024  # that are computed at a time
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -78,9 +77,9 @@ class Executable:
     children is checked for each number when a request first has it, which takes milliseconds; nothing is compiled for
     a number that the model treats like the others.
 
-    A call runs on `threads` threads of its own, by default as many as the model was compiled for, and on one if
-    another call is using the team of the process; results are the same to the bit. A model compiled for one thread is
-    compiled once more when a call first asks for several.
+    A call runs on `threads` threads of its own, by default as many as the model was compiled for; on one if another
+    call is using the team of the process, or one has been faster for requests of this size; results are the same to the
+    bit. A model compiled for one thread is compiled once more when a call first asks for several.
     """
 
     def __init__(
@@ -110,6 +109,13 @@ class Executable:
         batch = _batch(structures)
         single = batch is not structures
         team = self._team(threads)
+        loaded = self._loaded
+        if out is None and loaded is not None and not self._trace.is_partial:  # the way of most calls, without detours
+            try:
+                nodes = self._nodes(batch)
+                return Output(loaded.names, loaded.program.run(nodes, single, team if loaded.shared_out else 1))
+            except _native.UnknownKind:
+                pass
 
         def run(loaded: _Loaded) -> Output:
             return Output(
@@ -178,7 +184,7 @@ class Executable:
 
         form = self.linearize(structures)
         loaded = self._require()
-        compiled, machine = loaded.compiled, here()
+        compiled, machine, program = loaded.compiled, here(), loaded.program
         batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
         return make_report(
             compiled.model.name,
@@ -189,7 +195,7 @@ class Executable:
             timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
-            best_us(lambda: loaded.program.prepare(self._nodes(batch))),
+            best_us(lambda: program.prepare(self._nodes(batch))),
             self.deviation(structures),
         )
 
@@ -358,28 +364,42 @@ class _Loaded:
         version: Version = (0, 0),
         checked: Sequence[Checked] = (),
     ) -> None:
-        from cortex.codegen.llvm.load import load
-
         self.compiled = compiled
         self.version = version
         self.checked = checked
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
+        padding = {b.name: b.align for b in f.buffers}
+        tables: dict[str, Array] = {}  # as the code takes them
         for table, program in zip(m.tables, compiled.tables, strict=True):
-            self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
-        align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
-        self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes, checked=checked)
-        code = load(compiled.code)
-        dtypes = {b.name: b.dtype for b in f.buffers}
-        packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}
-        arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
-        arrays += [_entry(m, b, self.params, packed, f.read) for b in f.buffers]
+            filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
+            self.params |= {name: view for name, (view, _) in filled.items()}
+            tables |= {name: whole for name, (_, whole) in filled.items()}
+        parts = NUM_PARTS.name in f.sizes
+        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, checked=checked)
         self.shared_out = f.shared_out
-        self.program = _native.Program(
+        self._program = self._load(tables) if compiled.code.target.runs_here() else None
+
+    def _load(self, tables: Mapping[str, Array]) -> _native.Program:
+        from cortex.codegen.llvm.load import load
+
+        f, code = self.compiled.signature, load(self.compiled.code)
+        arrays = arguments(self.compiled.model, f, self.params, tables)
+        return _native.Program(
             self.linearizer,
             {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
         )
+
+    @property
+    def program(self) -> _native.Program:
+        """The program in memory, where this machine can run it."""
+        if self._program is None:
+            raise ModelError(
+                f"{self.compiled.model.name} was compiled for {self.compiled.code.target}, which this machine cannot "
+                "run. cortex.export(fast, DIRECTORY) writes it as a C package; leave out `target` to call it here."
+            )
+        return self._program
 
     def most(self, threads: int) -> int:
         """`threads`, of which a program without parallel loops has work for one only."""
@@ -397,51 +417,22 @@ class _Loaded:
         return LinearForm(**self.linearizer.linearize(batch, threads))
 
 
-def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
-    """The parameters of a table: the states of a node for every value of the field."""
-    limit = next(f.limit for f in loaded.compiled.model.fields if f.name == table.field)
+def _fill(table: ra.Table, loaded: _Loaded, padding: Mapping[str, int]) -> dict[str, tuple[Array, Array]]:
+    """The parameters of a table, the states of a node for every value of the field, without padding and with it.
+
+    Some rows at a time, so that what is computed is still in the cache when it is written to its place.
+    """
+    m = loaded.compiled.model
+    limit = next(f.limit for f in m.fields if f.name == table.field)
     assert limit is not None
-    values = Forest.from_children(np.zeros(limit + 1, np.int64), [], {table.field: np.arange(limit)})
-    run = loaded.program.run(values, False)
-    return {name: run.root(state) for state, name in enumerate(table.params)}
-
-
-def _entry(
-    m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[str, Array], read: tuple[str, ...]
-) -> tuple[Any, ...]:
-    """How the native call finds the memory of a buffer."""
-    match b.scope:
-        case Scope.PARAM:
-            return "weight", padded(params[b.name] if b.name in read else np.zeros(1), b.align)
-        case Scope.PACKED:
-            return "weight", padded(packed[b.name], 1)
-        case Scope.FIELD:
-            return "field", b.name.removeprefix("field_")
-        case Scope.STATE:
-            state = next(s for s in m.outputs if f"state_{s.name}" == b.name)
-            return "state", state.name, state.type.shape, _row(b)
-        case Scope.PRIVATE:
-            return "private", private_stride(b)
-        case _:
-            match b.shape:
-                case (copies, Var(rows), *_) if copies == NUM_PARTS:
-                    return "scratch", rows, _elements(b), NUM_PARTS.name
-                case (Var(rows), *_):
-                    return "scratch", rows, _elements(b)
-                case _:
-                    return "scratch", None, _elements(b)
-
-
-def _row(b: Buffer) -> int:
-    """Elements of one row of a buffer, padding included."""
-    return _elements(Buffer(b.name, b.dtype, b.shape[1:], b.scope, b.align))
-
-
-def _elements(b: Buffer) -> int:
-    extents = [e.value for e in b.shape if isinstance(e, Int)]
-    if extents:
-        extents[-1] = -(-extents[-1] // b.align) * b.align
-    return int(np.prod(extents, dtype=np.int64))
+    shapes = [(limit, *s.type.shape) for s in m.outputs]
+    whole = [padded_zeros(shape, padding.get(n, 1)) for n, shape in zip(table.params, shapes, strict=True)]
+    views = [w[tuple(map(slice, shape))] for w, shape in zip(whole, shapes, strict=True)]
+    for first in range(0, limit, TABLE_ROWS):
+        values = np.arange(first, min(first + TABLE_ROWS, limit))
+        leaves = Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {table.field: values})
+        loaded.program.run(leaves, False, 1, [v[first : first + TABLE_ROWS] for v in views])
+    return dict(zip(table.params, zip(views, whole, strict=True), strict=True))
 
 
 def checked_threads(threads: int) -> int:
@@ -460,7 +451,7 @@ def _batch(structures: Any) -> Any:
     """Lists and tuples themselves are batches; subclasses of them (as some tree classes are) are structures."""
     if type(structures) in (list, tuple) or isinstance(structures, Forest):
         return structures
-    if isinstance(structures, Iterator):
+    if hasattr(type(structures), "__next__") and isinstance(structures, Iterator):
         raise StructureError(
             f"the model is called with a {type(structures).__name__}, which can be read only once; it takes a "
             "structure, a list of structures or a Forest"

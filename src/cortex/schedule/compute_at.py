@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, Buffer, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ilir.ir import NARROW, Accumulate, Buffer, For, Func, LoopKind, Scope, Stmt, Store
 from cortex.ir.node import walk
 from cortex.ir.polynomial import expand, interval
 from cortex.ir.scalar import Expr, Int, Var
@@ -40,6 +40,8 @@ class ComputeAt(Step[Func]):
         buffer = next((b for b in f.buffers if b.name == self.buffer), None)
         if buffer is None or buffer.scope is not Scope.SCRATCH:
             refuse(self, f"{self.buffer!r} is not a temporary.", f, self.loop)
+        if buffer.dtype in NARROW:
+            refuse(self, f"{self.buffer!r} rounds what it holds to {buffer.dtype}.", f, self.loop)
         if loop.kind is LoopKind.VECTORIZED:
             refuse(self, f"{self.loop!r} is vectorized and cannot hold a nest.", f, self.loop)
         if any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for s in loop.body for n in walk(s)):

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import Literal
 
 from cortex.ilir.ir import Accumulate, For, Func, If, Scope
 from cortex.ir.node import walk
-from cortex.ir.scalar import Load
-from cortex.ir.simplify import free_vars
-from cortex.ir.step import Step
+from cortex.ir.scalar import Expr, Load, Var
+from cortex.ir.simplify import free_vars, substitute
+from cortex.ir.step import Step, apply
+from cortex.poly.quick import QuickRules
 from cortex.schedule.cluster import Cluster, clusters_of
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import Block, buffers_of, constant_extent
+from cortex.schedule.narrow_inputs import NarrowInputs, inputs_of
 from cortex.schedule.nest import Nest, nest_of
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel_default import Mapping
@@ -46,6 +49,13 @@ class Choices:
         return dict(self.nests).get(nest, self.tile)
 
 
+@dataclass(frozen=True)
+class NarrowWeights:
+    """Weights will be narrow, and the numbers they are multiplied with `inputs`; None leaves these in f32."""
+
+    inputs: Literal["bf16", "i16"] | None = None
+
+
 DEFAULT = Choices()
 TileFor = Callable[[SumsNest], TileChoice]
 
@@ -55,18 +65,19 @@ def default_schedule(
     registers: Registers,
     choices: Choices = DEFAULT,
     tile_for: TileFor = lambda _: AS_REGISTERS_ALLOW,
-    narrow: bool = False,
+    narrow: NarrowWeights | None = None,
 ) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast; `tile_for` gives the tiles that `choices` leaves open.
 
     Tiles for `narrow` weights leave registers for weights as they are stored, next to the f32 they are widened to, and
-    take two steps of their sums at least, as two weights may lie side by side.
+    take two steps of their sums at least, as two weights may lie side by side. Weights that are multiplied with narrow
+    numbers are not widened.
     """
     steps: list[Step[Func]] = []
     for block in nest_lists(f):
         for cluster in clusters_of(f, block, registers.most_sums()) if choices.fuse else _apart(f, block):
             steps += _cluster_steps(f, cluster, registers, lambda n: choices.tile_of(n.name) or tile_for(n), narrow)
-    temporaries = group_temporaries(f)
+    temporaries = group_temporaries(apply(f, steps) if narrow is not None and narrow.inputs else f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)
 
 
@@ -97,7 +108,7 @@ def group_temporaries(f: Func) -> tuple[str, ...]:
 
 
 def _cluster_steps(
-    f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: bool
+    f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: NarrowWeights | None
 ) -> list[Step[Func]]:
     first = cluster[0]
     steps: list[Step[Func]] = []
@@ -126,7 +137,9 @@ def _dot_steps(cluster: Cluster, registers: Registers) -> list[Step[Func]]:
     return steps
 
 
-def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: bool) -> list[Step[Func]]:
+def _tile_steps(
+    f: Func, cluster: Cluster, registers: Registers, tile_for: TileFor, narrow: NarrowWeights | None
+) -> list[Step[Func]]:
     first = cluster[0]
     column = first.columns[-1]
     read = [(nest, load) for nest in cluster for load in _vector_reads(nest)]
@@ -136,16 +149,50 @@ def _tile_steps(f: Func, cluster: Cluster, registers: Registers, tile_for: TileF
     nest = _sums_nest(cluster, len(weights), rows)
     choice, sums = tile_for(nest), nest.sums
     height, vectors = registers.tile(sums, nest.weights, nest.columns, choice)
-    if narrow:
-        height = max(1, min(height, (registers.count - 1 - 2 * nest.weights * vectors) // (sums * vectors)))
+    rounding = _rounding(f, cluster, registers, narrow.inputs) if narrow is not None and narrow.inputs else []
+    if narrow is not None and not rounding:
+        widened = (3 if narrow.inputs == "i16" else 2) * nest.weights * vectors  # integers have scales, too
+        height = max(1, min(height, (registers.count - registers.broadcasts - widened) // (sums * vectors)))
     if rows is None or height == 1:
         rows, height = None, 1
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
-    if narrow:
+    if narrow is not None:
         unroll = tuple(max(2, each) for each in unroll)
     top = first.rows if first.guard is None else first.columns[0]
     tile = Tile(top.var, column.var, rows, height, vectors, registers.lanes, unroll)
-    return [Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]
+    return [*rounding, Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]
+
+
+def _rounding(f: Func, cluster: Cluster, registers: Registers, dtype: Literal["bf16", "i16"]) -> list[Step[Func]]:
+    """Steps that round what the sums of a cluster multiply weights with, each number once.
+
+    None for integers where products of different scales are added up in one sum.
+    """
+    first = cluster[0]
+    sums = [n.buffer for nest in cluster for s in nest.body for n in walk(s) if isinstance(n, Accumulate)]
+    if dtype == "i16" and len(set(sums)) < len(sums):
+        return []
+    known = QuickRules.of(f)
+    steps: list[Step[Func]] = []
+    done: set[Expr] = set()
+    for nest in cluster:
+        for loop in (s for s in nest.body if isinstance(s, For)):
+            found = inputs_of(f, nest.rows, loop)
+            if isinstance(found, str):
+                continue
+            ahead = found.rounding("", dtype)
+            if not all(known.commute(s, other.rows) for s in ahead for other in cluster):
+                continue
+            shared = zip((nest.rows, *nest.columns), (first.rows, *first.columns), strict=True)
+            names: dict[str, Expr] = {mine.var: Var(other.var) for mine, other in shared}
+            value = substitute(found.value, names | {loop.var: Var("k")})
+            if value not in done:
+                done.add(value)
+                into = f"{loop.var}_in"
+                steps += [NarrowInputs(first.name, loop.var, into, dtype), Vectorize(f"{into}_k", registers.lanes)]
+                if dtype == "i16" and found.extents[-1] >= registers.lanes:
+                    steps.append(VectorReduce(f"{into}_s", registers.lanes))
+    return steps
 
 
 def _sums_nest(cluster: Cluster, weights: int, rows: str | None) -> SumsNest:

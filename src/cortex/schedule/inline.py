@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, Case, For, Func, If, Let, Scope, Stmt, Store, Switch
+from cortex.ilir.ir import NARROW, Accumulate, Case, For, Func, If, Let, Scope, Stmt, Store, Switch
 from cortex.ir.node import Node, operands, rewrite, walk
 from cortex.ir.polynomial import expand, interval
 from cortex.ir.scalar import Expr, Load, Var
@@ -37,6 +37,8 @@ class Inline(Step[Func]):
         buffer = next((b for b in f.buffers if b.name == self.buffer), None)
         if buffer is None or buffer.scope is not Scope.SCRATCH:
             refuse(self, f"{self.buffer!r} is not a temporary.", f, "")
+        if buffer.dtype in NARROW:
+            refuse(self, f"{self.buffer!r} rounds what it holds to {buffer.dtype}.", f, "")
         writes = [n for s in f.body for n in walk(s) if isinstance(n, Store | Accumulate) and n.buffer == self.buffer]
         if len(writes) != 1 or not isinstance(writes[0], Store):
             refuse(self, f"{self.buffer!r} is not written by exactly one store, and no sum.", f, "")

@@ -30,6 +30,7 @@ from cortex.schedule.inline import Inline
 from cortex.schedule.interleave import Interleave
 from cortex.schedule.layout import Layout
 from cortex.schedule.narrow import Narrow
+from cortex.schedule.narrow_inputs import NarrowInputs
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_trees import ParallelTrees
@@ -50,7 +51,7 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
 )
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
-    *(Pack, Narrow, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
+    *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
     *(Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Buffer, For, Func, LoopKind, Scope, Stmt, Store, value_type
+from cortex.ilir.ir import NARROW, Buffer, For, Func, LoopKind, Scope, Stmt, Store, value_type
 from cortex.ir.node import walk
 from cortex.ir.scalar import Expr, Int, Load, Var
 from cortex.ir.step import Step, step
@@ -37,6 +37,8 @@ class Stage(Step[Func]):
         found = touches(loop.body, self.buffer)
         if not found:
             refuse(self, f"{self.loop!r} does not use {self.buffer!r}.", f, self.loop)
+        if buffer.dtype in NARROW and any(t.writes for t in found):
+            refuse(self, f"{self.buffer!r} rounds what it holds to {buffer.dtype}.", f, self.loop)
         part = part_of(buffer, loop.body, found)
         if isinstance(part, str):
             refuse(self, f"{part}.", f, self.loop)

@@ -47,7 +47,7 @@ def evaluate(w: Writer, e: Expr) -> Value:
         case Load(buffer, index):
             array = w.arrays[buffer]
             place = [evaluate(w, i) for i in index]
-            if array.storage == "i32":
+            if array.in_halves:
                 return memory.load_half(w, array, memory.position(w, array, place[:-1]), place[-1])
             return memory.load(w, array, memory.position(w, array, place))
         case Index(fn, args):

@@ -6,21 +6,25 @@ load or store, anything else a gather or scatter.
 
 from __future__ import annotations
 
-from cortex.codegen.llvm import integers, widen
+from cortex.codegen.llvm import integers, rounded, widen
 from cortex.codegen.llvm.types import Value, constant_vector, integer, suffix, type_text
 from cortex.codegen.llvm.writer import Array, Writer
 from cortex.errors import InternalError
 
-_SIZE = {"float": 4, "i64": 8, "i32": 4, "half": 2, "i8": 1}
-_STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "half": "f16", "i8": "i8"}
+_SIZE = {"float": 4, "i64": 8, "i32": 4, "half": 2, "bfloat": 2, "i16": 2, "i8": 1}
+_STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "half": "f16", "bfloat": "bf16", "i16": "i16", "i8": "i8"}
 
 
 def position(w: Writer, array: Array, index: list[Value]) -> Value:
     """The number of elements between the start of `array` and the element at `index`."""
-    total = integer(0)
+    total, step, offset = integer(0), 0, 0
     for i, stride in zip(index, array.strides, strict=True):
-        total = integers.add(w, total, integers.multiply(w, i, stride))
-    return total
+        if i.text or stride.text:
+            total = integers.add(w, total, integers.multiply(w, i, stride))
+        else:  # most of unrolled and vectorized code
+            step += i.step * stride.offset
+            offset += i.offset * stride.offset
+    return integers.add(w, total, Value("", "i64", 1, step, offset)) if step or offset else total
 
 
 def load(w: Writer, array: Array, at: Value) -> Value:
@@ -32,6 +36,28 @@ def load_half(w: Writer, array: Array, at: Value, half: Value) -> Value:
     """The bf16 that is the upper (`half` 1) or the lower (0) half of the word of `array` at position `at`."""
     text, n = _read(w, array, at)
     return Value(widen.half(w, n, text, half), "f32", n)
+
+
+def load_integers(w: Writer, array: Array, at: Value) -> str:
+    """The elements of an array of integers, as integers of 32 bits, in every lane."""
+    text, n = _read(w, array, at)
+    wide = widen.to_i32(w, array.storage, n, text)
+    return wide if n == w.lanes else w.all_lanes("i32", wide, w.lanes)
+
+
+def load_neighbours(w: Writer, array: Array, at: Value) -> str:
+    """Twice as many elements as there are lanes, one after the other from position `at` on, as they are stored."""
+    right = f"load {type_text(_STORAGE_NAME[array.storage], 2 * w.lanes)}, ptr {_pointer(w, array, at)}"
+    right = f"{right}, align {_SIZE[array.storage]}"
+    return w.pure(right) if array.constant else w.instruction(right)
+
+
+def load_words(w: Writer, array: Array, at: Value) -> str:
+    """In every lane, the 32 bits from position `at` on, as integers."""
+    n = 1 if at.uniform else w.lanes
+    right = f"load {type_text('i32', n)}, ptr {_pointer(w, array, at)}, align {_SIZE[array.storage]}"
+    words = w.pure(right) if array.constant else w.instruction(right)
+    return words if n > 1 else w.all_lanes("i32", words, w.lanes)
 
 
 def _read(w: Writer, array: Array, at: Value) -> tuple[str, int]:
@@ -55,8 +81,20 @@ def store(w: Writer, array: Array, at: Value, value: Value) -> None:
     if n > 1 and at.uniform:
         raise InternalError(f"all lanes of a vectorized loop write one element of {array.pointer}")
     ty, text = type_text(_STORAGE_NAME[array.storage], n), w.vector(value, n)
-    if array.storage == "i8":
-        text = w.pure(f"zext {type_text('bool', n)} {text} to {ty}")
+    match array.storage:
+        case "i8":
+            text = w.pure(f"zext {type_text('bool', n)} {text} to {ty}")
+        case "bfloat":
+            text = rounded.to_bf16(w, n, text)
+        case "i16" | "i32":
+            text = rounded.to_integer(w, array.storage, n, text)
+    store_as_is(w, array, at, text)
+
+
+def store_as_is(w: Writer, array: Array, at: Value, text: str) -> None:
+    """Write numbers of the type of an array, one for each lane."""
+    n = w.lanes
+    ty = type_text(_STORAGE_NAME[array.storage], n)
     if n == 1 or at.step == 1:
         w.effect(f"store {ty} {text}, ptr {_pointer(w, array, at)}, align {_SIZE[array.storage]}")
         return

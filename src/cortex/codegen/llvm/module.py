@@ -27,7 +27,8 @@ from cortex.ilir.private import private_stride
 from cortex.ir.node import walk
 
 _STORAGE: dict[Storage, str] = {
-    "f32": "float", "i64": "i64", "bool": "i8", "bf16": "i32", "f16": "half", "i8": "i8",
+    "f32": "float", "i64": "i64", "bool": "i8", "bf16": "bfloat", "f16": "half", "i8": "i8",
+    "i16": "i16", "i32": "i32",
 }  # fmt: skip
 
 
@@ -41,9 +42,10 @@ def module_text(f: Func, target: Target) -> str:
     for b in f.buffers:
         pointer = _name("register" if b.scope is Scope.REGISTER else "buffer", b.name)
         strides, length = _layout(w, b)
-        if b.dtype == "bf16":  # an array of words; the last index says which half
-            strides = _layout(w, replace(b, shape=b.shape[:-1]))[0]
         w.arrays[b.name] = Array(pointer, _STORAGE[b.dtype], value_type(b.dtype), strides, b.name not in written)
+        if b.dtype == "bf16" and b.scope is Scope.PACKED:  # an array of words; the last index says which half
+            strides = _layout(w, replace(b, shape=b.shape[:-1]))[0]
+            w.arrays[b.name] = Array(pointer, "i32", "f32", strides, constant=True, in_halves=True)
         if b.scope is Scope.REGISTER:
             if length.constant is None:
                 raise InternalError(f"register buffer '{b.name}' needs a constant shape")

@@ -29,6 +29,7 @@ Array = npt.NDArray[Any]
 
 _DTYPES: dict[Storage, npt.DTypeLike] = {
     "f32": np.float32, "i64": np.int64, "bool": np.bool_, "bf16": np.uint16, "f16": np.float16, "i8": np.int8,
+    "i16": np.int16, "i32": np.int32,
 }  # fmt: skip
 _ALIGNMENT = 64
 

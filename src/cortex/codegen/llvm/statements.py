@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from cortex.codegen.llvm import expressions, floats, memory, parallel
+from cortex.codegen.llvm import dot, expressions, memory, parallel
 from cortex.codegen.llvm.expressions import evaluate
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Writer
 from cortex.errors import InternalError
 from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, LoopKind, Mark, Stmt, Store, Switch
-from cortex.ir.scalar import Binary
 
 
 def execute(w: Writer, body: tuple[Stmt, ...]) -> None:
@@ -65,15 +64,15 @@ def _clock(w: Writer) -> str:
 def _accumulate(w: Writer, s: Accumulate) -> None:
     array = w.arrays[s.buffer]
     at = memory.position(w, array, [evaluate(w, i) for i in s.index])
-    match s.fn, s.value:
-        case "add", Binary("mul", x, y) if array.dtype == "f32":
-            a, b = evaluate(w, x), evaluate(w, y)
-            old = memory.load(w, array, at)
-            n = max(a.lanes, b.lanes, old.lanes)
-            new = Value(floats.fused(w, n, w.vector(a, n), w.vector(b, n), w.vector(old, n)), "f32", n)
-        case _:
-            value = evaluate(w, s.value)
-            new = expressions.binary(w, s.fn, memory.load(w, array, at), value)
+    products = dot.terms_of(s.value) if s.fn == "add" and array.dtype == "f32" else None
+    if products is not None and array.storage == "i32":
+        memory.store_as_is(w, array, at, dot.add_integers(w, memory.load_integers(w, array, at), products))
+        return
+    if products is not None:
+        new = dot.add_products(w, memory.load(w, array, at), products)
+    else:
+        value = evaluate(w, s.value)
+        new = expressions.binary(w, s.fn, memory.load(w, array, at), value)
     memory.store(w, array, at, new)
 
 

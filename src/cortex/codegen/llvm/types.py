@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from cortex.ir.scalar import DType
 
-_SCALAR = {"f32": "float", "i64": "i64", "bool": "i1", "i32": "i32", "i16": "i16", "f16": "half", "i8": "i8"}
-_SUFFIX = {"f32": "f32", "i64": "i64", "bool": "i1", "i32": "i32", "i16": "i16", "f16": "f16", "i8": "i8"}
+_SCALAR = {
+    "f32": "float", "i64": "i64", "bool": "i1", "i32": "i32", "i16": "i16", "f16": "half", "bf16": "bfloat", "i8": "i8",
+}  # fmt: skip
+_SUFFIX = {name: {"float": "f32", "half": "f16", "bfloat": "bf16"}.get(text, text) for name, text in _SCALAR.items()}
 
 
 class Value(NamedTuple):
@@ -38,6 +40,7 @@ class Value(NamedTuple):
         return self.lanes == 1 and self.step == 0
 
 
+@lru_cache(maxsize=4096)
 def integer(value: int) -> Value:
     """A constant i64."""
     return Value("", "i64", 1, 0, value)
@@ -57,7 +60,7 @@ def float_text(value: float) -> str:
 
 @lru_cache(maxsize=256)
 def type_text(dtype: str, lanes: int = 1) -> str:
-    """The LLVM type of `lanes` elements of `dtype` (or of the storage types i32, i16, f16 and i8)."""
+    """The LLVM type of `lanes` elements of `dtype` (or of the storage types i32, i16, f16, bf16 and i8)."""
     return _SCALAR[dtype] if lanes == 1 else f"<{lanes} x {_SCALAR[dtype]}>"
 
 

@@ -12,18 +12,24 @@ _SINGLE_EXPONENT = 0x7F800000
 
 
 def to_f32(w: Writer, storage: str, n: int, x: str) -> str:
-    """The f32 equal to `x`, of the LLVM type `storage`: i8 is an integer."""
+    """The f32 equal to `x`, of the LLVM type `storage`."""
     f32, i32 = type_text("f32", n), type_text("i32", n)
     match storage:
-        case "half" if w.target.has("f16c"):
+        case "half" if w.target.has("f16c") or w.target.has("neon"):
             return w.pure(f"fpext {type_text('f16', n)} {x} to {f32}")
+        case "bfloat":
+            return w.pure(f"fpext {type_text('bf16', n)} {x} to {f32}")
         case "half":
             return _half_by_arithmetic(w, n, x)
-        case "i8":
-            wide = w.pure(f"sext {type_text('i8', n)} {x} to {i32}")
-            return w.pure(f"sitofp {i32} {wide} to {f32}")
+        case "i8" | "i16" | "i32":
+            return w.pure(f"sitofp {i32} {to_i32(w, storage, n, x)} to {f32}")
         case _:
             return x
+
+
+def to_i32(w: Writer, storage: str, n: int, x: str) -> str:
+    """An integer of up to 32 bits as one of 32."""
+    return x if storage == "i32" else w.pure(f"sext {type_text(storage, n)} {x} to {type_text('i32', n)}")
 
 
 def half(w: Writer, n: int, word: str, which: Value) -> str:

@@ -21,6 +21,7 @@ class Array:
     dtype: DType
     strides: tuple[Value, ...]
     constant: bool  # nothing in this function writes it
+    in_halves: bool = False  # each word of 32 bits is two bf16, and an index more says which
 
 
 @dataclass
@@ -111,6 +112,12 @@ class Writer:
             return str(v.offset)
         return self.pure(f"add nsw i64 {v.text}, {v.offset}") if v.offset else v.text
 
+    def all_lanes(self, dtype: str, one: str, lanes: int) -> str:
+        """The vector that has the value `one`, of `dtype` or of a storage type, in all lanes."""
+        ty = type_text(dtype, lanes)
+        first = self.pure(f"insertelement {ty} poison, {type_text(dtype)} {one}, i64 0")
+        return self.pure(f"shufflevector {ty} {first}, {ty} poison, <{lanes} x i32> zeroinitializer")
+
     def vector(self, v: Value, lanes: int) -> str:
         """The operand of `v` with `lanes` elements; for one lane, the scalar."""
         if v.lanes > 1:
@@ -123,8 +130,7 @@ class Writer:
         base = self.scalar(v._replace(step=0))
         if base[0] != "%":
             return f"splat ({element} {base})"
-        one = self.pure(f"insertelement {ty} poison, {element} {base}, i64 0")
-        all_lanes = self.pure(f"shufflevector {ty} {one}, {ty} poison, <{lanes} x i32> zeroinitializer")
+        all_lanes = self.all_lanes(v.dtype, base, lanes)
         if not v.step:
             return all_lanes
         return self.pure(f"add nsw {ty} {all_lanes}, {constant_vector('i64', [v.step * i for i in range(lanes)])}")
