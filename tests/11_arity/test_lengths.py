@@ -16,6 +16,9 @@ import cortex
 from cortex import _native
 from cortex.errors import CortexError
 from cortex.frontend.arity.lengths import ENTRIES, MOST, CheckedLengths
+from cortex.recursion.dedup import Dedup
+from cortex.recursion.fix_arity import FixArity
+from cortex.recursion.unroll import UnrollRecursion
 
 HERE = SimpleNamespace(k=0)
 """Where models read numbers that their code does not mention."""
@@ -248,6 +251,25 @@ def test_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
         forest = cortex.Forest.from_children(start, np.arange(1, arity + 1), {"word": words})
         np.testing.assert_allclose(fast(forest).out[0], eager(special, star(arity)), rtol=2e-4, atol=2e-5)
     assert fast.compilations == 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "k"),
+    [
+        ((FixArity("inner", 2), FixArity("inner", 15)), 12),
+        ((FixArity("inner", 2), UnrollRecursion()), 1000),  # a kind for 12 would have too many variants
+        ((Dedup(),), 12),
+    ],
+    ids=str,
+)
+def test_steps_that_split_kinds(steps: tuple[Any, ...], k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HERE, "k", k)
+    fast = cortex.compile(model_of(special), WEIGHTS, examples=[star(3)], recursion=steps)
+    rng = Random(0)
+    for arities in ([2, 15, 2, 2, 9], [2, 12, 2, 15, 13]):
+        root = of_arities(rng, arities)
+        np.testing.assert_allclose(fast(root).out, eager(special, root), rtol=2e-4, atol=2e-5)
+    assert fast.compilations == (2 if k == 12 else 1)
 
 
 def test_tables() -> None:

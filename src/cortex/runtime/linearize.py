@@ -130,7 +130,10 @@ def _lengths(kind: Kind, checked: Sequence[Checked]) -> tuple[tuple[str, ...], i
     """The lists, the most that is told apart, and the table of the traced kind that `kind` was made from.
 
     Steps on the recursion split kinds by further questions, so that the guard of the traced kind is how it begins.
+    Variants are chosen among nodes that have been checked.
     """
+    if kind.variant_of:
+        return None
     origins = [lengths for guard, lengths in checked if kind.guard[: len(guard)] == guard]
     if len(origins) != 1:
         raise InternalError(f"kind {kind.name} was made from {len(origins)} of the traced kinds")
