@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 class UnknownKind(Exception):
-    """No kind of the model fits a node."""
+    """No kind of the model fits a node, or is checked for the number of children that it has."""
 
     node: Any
     where: str
+    unchecked: list[Any]
 
 class Linearizer:
     """Turns structures into the linear form that a spec describes."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +25,7 @@ from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
-from cortex.runtime.linearize import linearizer
+from cortex.runtime.linearize import Checked, linearizer
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from cortex.frontend.trace import Trace
 
 T = TypeVar("T")
+Known = tuple[int, int]
+Version = tuple[int, int]
 
 MOST_THREADS = 64  # the size of a team
 TABLE_ROWS = 1024  # that are computed at a time
@@ -71,12 +73,13 @@ class Executable:
     """A compiled model. Call it with a structure, a list of structures, or a `Forest` of arrays.
 
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;
-    `compilations` counts how often that happened. Calls may run in several threads at once.
+    `compilations` counts how often that happened. Calls may run in several threads at once. A kind of any number of
+    children is checked for each number when a request first has it, which takes milliseconds; nothing is compiled for
+    a number that the model treats like the others.
 
     A call runs on `threads` threads of its own, by default as many as the model was compiled for; on one if another
     call is using the team of the process, or one has been faster for requests of this size; results are the same to the
-    bit. A model compiled for one thread is
-    compiled once more when a call first asks for several.
+    bit. A model compiled for one thread is compiled once more when a call first asks for several.
     """
 
     def __init__(
@@ -109,7 +112,8 @@ class Executable:
         loaded = self._loaded
         if out is None and loaded is not None and not self._trace.is_partial:  # the way of most calls, without detours
             try:
-                return Output(loaded.names, loaded.program.run(batch, single, team if loaded.shared_out else 1))
+                nodes = self._nodes(batch)
+                return Output(loaded.names, loaded.program.run(nodes, single, team if loaded.shared_out else 1))
             except _native.UnknownKind:
                 pass
 
@@ -249,7 +253,7 @@ class Executable:
         with self._lock:
             self._trace.weights.replace(weights)
             if self._loaded is not None:
-                self._loaded = self._load(self._loaded.compiled)
+                self._loaded = self._load(self._loaded.compiled, self._loaded.version, self._loaded.checked)
 
     def _nodes(self, batch: Any) -> Any:
         """The request as nodes to walk."""
@@ -273,37 +277,60 @@ class Executable:
 
         A node of a new kind is looked at with those below it; if that does not settle it, all nodes are.
         """
-        loaded = self._loaded
+        known, loaded = self._known, self._loaded
         if loaded is None or self._trace.is_partial:
-            loaded = self._learn(_roots(batch), loaded)
-        for attempt in range(MAX_ATTEMPTS):
+            known, loaded, _ = self._learn(known, lambda: self._trace.see(_roots(batch)))
+        attempts = 0
+        while attempts < MAX_ATTEMPTS:
             try:
                 return call(loaded)
-            except _native.UnknownKind as unknown:
-                node, where = unknown.node, unknown.where
+            except _native.UnknownKind as error:
+                unknown = error
+            where = unknown.where
             try:
-                one = attempt < FEW_ATTEMPTS and self._trace.explores
-                learned = self._learn([node] if one else _roots(batch), loaded, [where] if one else None)
+                look = partial(self._look_at, unknown, batch, attempts < FEW_ATTEMPTS)
+                learned, loaded, looked = self._learn(known, look)
             except StructureError as error:
                 if error.says_where:
                     raise
                 raise StructureError(f"at {where} or below it, {error}") from None
-            if learned is loaded:
+            attempts += looked
+            if learned == known:
                 break
-            loaded = learned
+            known = learned
         raise StructureError(
             f"the node at {where} answers the model's questions differently each time it is asked. Fields that the "
             "model's control flow reads must be equal to themselves (NaN is not) and must not change."
         )
 
-    def _learn(self, nodes: list[Any], known: _Loaded | None, names: list[str] | None = None) -> _Loaded:
-        """Trace the kinds of `nodes` and compile again if any is new, unless another thread just did."""
+    def _learn(self, known: Known, look: Callable[[], object]) -> tuple[Known, _Loaded, bool]:
+        """Look at nodes, unless other threads have learned more than `known`, and compile again if kinds are new.
+
+        Gives what is known then, and whether this call has looked.
+        """
         with self._lock:
-            is_new = self._loaded is known and self._trace.see(nodes, names)
-            if is_new or self._loaded is None:
+            looks = self._known == known
+            if looks:
+                look()
+            if self._loaded is None or self._loaded.version != self._trace.version:
                 self._compile()
             assert self._loaded is not None
-            return self._loaded
+            return self._known, self._loaded, looks
+
+    @property
+    def _known(self) -> Known:
+        """Grows with all that requests have shown and calls can use."""
+        return self.compilations, self._trace.checks
+
+    def _look_at(self, unknown: _native.UnknownKind, batch: Any, is_first: bool) -> None:
+        """Check the numbers of children that are new; trace the kinds that are, at first of the node and below it."""
+        left = self._trace.check(unknown.unchecked)
+        if unknown.unchecked and not left:
+            return
+        if is_first and self._trace.explores and left in ([], [unknown.node]):
+            self._trace.see([unknown.node], [unknown.where])
+        else:
+            self._trace.see(_roots(batch))
 
     def _build_for(self, threads: int) -> None:
         """Compile for several threads, unless that has been done."""
@@ -314,19 +341,32 @@ class Executable:
                     self._compile()
 
     def _compile(self) -> None:
-        self._loaded = self._load(self._build(self._trace.model(), self._built_for))
+        compiled = self._build(self._trace.model(), self._built_for)
+        self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 
-    def _load(self, compiled: Compiled) -> _Loaded:
+    def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> _Loaded:
         weights = self._trace.weights.arrays(p.name for p in self._trace.model().params)
-        return _Loaded(compiled, weights, self._trace.accessors)
+        return _Loaded(compiled, weights, self._trace.accessors, version, checked)
 
 
 class _Loaded:
-    """Object code, weights and linearizer, ready to be called."""
+    """Object code, weights and linearizer, ready to be called.
 
-    def __init__(self, compiled: Compiled, weights: Mapping[str, Array], accessors: Any) -> None:
+    `version` is what had been traced when it was compiled, `checked` the numbers of children that its kinds are for.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        weights: Mapping[str, Array],
+        accessors: Any,
+        version: Version = (0, 0),
+        checked: Sequence[Checked] = (),
+    ) -> None:
         self.compiled = compiled
+        self.version = version
+        self.checked = checked
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
@@ -336,7 +376,8 @@ class _Loaded:
             filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
             self.params |= {name: view for name, (view, _) in filled.items()}
             tables |= {name: whole for name, (_, whole) in filled.items()}
-        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=NUM_PARTS.name in f.sizes)
+        parts = NUM_PARTS.name in f.sizes
+        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, checked=checked)
         self.shared_out = f.shared_out
         self._program = self._load(tables) if compiled.code.target.runs_here() else None
 
