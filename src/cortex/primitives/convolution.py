@@ -19,6 +19,8 @@ from cortex.ilir.ir import Accumulate, Buffer, For, Func, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Float, Int, Load, Var
 from cortex.ir.simplify import add, ceildiv, floordiv, mul, simplify, sub
 from cortex.primitives.epilogue import Epilogue
+from cortex.primitives.product import Product, nest
+from cortex.primitives.product import lower as lower_product
 
 Layout = Literal["NCHW", "NHWC"]
 Pair = tuple[int, int]
@@ -81,30 +83,12 @@ class Convolution:
 
 def lower(c: Convolution) -> Func:
     """The program of a convolution."""
-    return _pointwise(c) if c.is_pointwise else _general(c)
+    return lower_product(as_product(c)) if c.is_pointwise else _general(c)
 
 
-def _pointwise(c: Convolution) -> Func:
-    points = c.batch * c.image[0] * c.image[1]
-    m, k, i = Var("m"), Var("k"), Var("c")
-    total = Accumulate("sum", (m, k), "add", Binary("mul", Load("x", (m, i)), Load("w", (k, Int(0), i))))
-    shape: tuple[Expr, ...] = (Int(points), Int(c.filters))
-    body = _nest(
-        ((m, points), (k, c.filters)),
-        (
-            Store("sum", (m, k), Float(0.0)),
-            *_nest(((i, c.channels),), (total,)),
-            Store("y", (m, k), c.epilogue.value(Load("sum", (m, k)), k, (m, k))),
-        ),
-    )
-    buffers = (
-        Buffer("x", "f32", (Int(points), Int(c.channels)), Scope.FIELD),
-        Buffer("w", "f32", (Int(c.filters), Int(1), Int(c.channels)), Scope.PARAM),
-        *c.epilogue.buffers(Int(c.filters), shape),
-        Buffer("y", "f32", shape, Scope.STATE),
-        Buffer("sum", "f32", shape, Scope.SCRATCH),
-    )
-    return Func("conv2d", (), (), buffers, body)
+def as_product(c: Convolution) -> Product:
+    """A convolution by filters of one point is a matrix product: points of the image by channels by filters."""
+    return Product(c.batch * c.image[0] * c.image[1], c.filters, c.channels, epilogue=c.epilogue)
 
 
 def _general(c: Convolution) -> Func:
@@ -135,6 +119,8 @@ def _general(c: Convolution) -> Func:
 def weight_shape(c: Convolution) -> tuple[int, ...]:
     """The filters as the program reads them: (filters, rows, columns, channels), the last two joined where they can."""
     (high, wide), depth = c.kernel, c.channels // c.groups
+    if c.is_pointwise:
+        return c.filters, depth
     if c.is_depthwise:
         return c.filters, high, wide
     return (c.filters, high, wide * depth) if c.joins_columns else (c.filters, high, wide, depth)
@@ -165,19 +151,20 @@ def _sums(c: Convolution, source: str) -> list[Stmt]:
         weight = (k, r, s)
         loops = [(s, c.kernel[1])]
     else:
-        read = add(mul(add(column, mul(s, c.dilation[1])), c.channels), add(mul(g, depth), i))
+        channel = add(mul(g, depth), i) if c.groups > 1 else i
+        read = add(mul(add(column, mul(s, c.dilation[1])), c.channels), channel)
         weight = (filters, r, s, i)
         loops = [(s, c.kernel[1]), (i, depth)]
     place = (n, p, q, filters)
     product = Binary("mul", Load(source, (n, row, read)), Load("w", weight))
-    total: tuple[Stmt, ...] = _nest(tuple(loops), (Accumulate("sum", place, "add", product),))
+    total: tuple[Stmt, ...] = nest(tuple(loops), (Accumulate("sum", place, "add", product),))
     lo, hi = _rows_met(c, first)
     result: tuple[Stmt, ...] = (Store("sum", place, Float(0.0)), For("r", lo, hi, total))
     if c.layout == "NHWC":
         result = (*result, Store("y", place, c.epilogue.value(Load("sum", place), filters, place)))
     inner = ((p, high), (q, wide), (k, c.filters if c.is_depthwise else per_group))
     group = () if c.is_depthwise or c.groups == 1 else ((g, c.groups),)
-    return list(_nest(((n, c.batch), *group, *inner), result))
+    return list(nest(((n, c.batch), *group, *inner), result))
 
 
 def _rows_met(c: Convolution, first: Expr) -> tuple[Expr, Expr]:
@@ -199,18 +186,18 @@ def _copy(c: Convolution) -> list[Stmt]:
         if columns:
             z = Var(f"copy_{name}")
             zero = Store("image", (n, h, add(z, begin * c.channels)), Float(0.0))
-            parts += _nest(((z, columns * c.channels),), (zero,))
+            parts += nest(((z, columns * c.channels),), (zero,))
     if c.layout == "NHWC":
         e = Var("copy_e")
         moved = Store("image", (n, h, add(e, left * c.channels)), Load("x", (n, h, e)))
-        parts += _nest(((e, width * c.channels),), (moved,))
+        parts += nest(((e, width * c.channels),), (moved,))
     else:
         w, i = Var("copy_w"), Var("copy_c")
         place = (n, h, add(mul(add(w, left), c.channels), i))
-        parts += _nest(
+        parts += nest(
             ((w, width), (i, c.channels)), (Store("image", place, Load("x", (n, i, add(mul(h, width), w)))),)
         )
-    return list(_nest(((n, c.batch), (h, height)), tuple(parts)))
+    return list(nest(((n, c.batch), (h, height)), tuple(parts)))
 
 
 def _copy_back(c: Convolution) -> list[Stmt]:
@@ -219,10 +206,5 @@ def _copy_back(c: Convolution) -> list[Stmt]:
     n, p, k, q = Var("back_n"), Var("back_p"), Var("back_k"), Var("back_q")
     place = (n, k, add(mul(p, wide), q))
     value = c.epilogue.value(Load("sum", (n, p, q, k)), k, place)
-    return list(_nest(((n, c.batch), (p, high), (k, c.filters), (q, wide)), (Store("y", place, value),)))
+    return list(nest(((n, c.batch), (p, high), (k, c.filters), (q, wide)), (Store("y", place, value),)))
 
-
-def _nest(loops: tuple[tuple[Var, int], ...], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    for var, extent in reversed(loops):
-        body = (For(var.name, Int(0), Int(extent), body),)
-    return body

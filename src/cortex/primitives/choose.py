@@ -1,0 +1,114 @@
+"""The variant that is predicted to be fastest, without running any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from cortex.cost.machine import Machine
+from cortex.cost.reuse import Loop, Use, exact_lines, movement, moving_ns, tile_ns, total_ns
+from cortex.ilir.ir import Accumulate, For, Func, Store
+from cortex.ir.node import walk
+from cortex.ir.scalar import Int, Load, Var
+from cortex.ir.simplify import free_vars
+from cortex.primitives.variants import Shape, Variant, candidates
+from cortex.schedule.around import loops_around
+from cortex.schedule.locate import constant_extent, reach
+from cortex.schedule.registers import Registers
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A variant and the nanoseconds it is predicted to take."""
+
+    variant: Variant
+    ns: float
+
+
+class Ranking:
+    """Predicts the variants of one lowered primitive on one machine."""
+
+    def __init__(self, f: Func, machine: Machine, threads: int = 1) -> None:
+        self.f, self.machine, self.threads = f, machine, threads
+        self.shape = Shape.of(f)
+        self.lines = exact_lines(f)
+        columns = loops_around(f, "k")[-1]
+        self.reductions: dict[str, int] = {}
+        for loop in (n for n in walk(columns) if isinstance(n, For) and n is not columns):
+            self.reductions[loop.var] = reach(loop, self.shape.extents | self.reductions) or 1
+        self.extents = self.shape.extents | self.reductions
+        self.uses = _uses(columns)
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """All variants, best first; of equals the one with the larger tiles."""
+        registers = Registers(self.machine.registers, self.machine.lanes)
+        found = [Choice(v, self.ns(v)) for v in candidates(self.f, registers)]
+        return sorted(found, key=lambda c: (c.ns, -c.variant.height * c.variant.vectors, repr(c.variant)))
+
+    def ns(self, v: Variant) -> float:
+        """Predicted nanoseconds."""
+        return total_ns(self.computing_ns(v), self.moving_ns(v))
+
+    def computing_ns(self, v: Variant) -> float:
+        """The register tiles' own time."""
+        m, e = self.machine, self.extents
+        steps = prod(self.reductions.values())
+        width = v.vectors * m.lanes
+        columns = v.panel or e["k"]
+        rows = v.band or e[self.shape.rows] if self.shape.bands == self.shape.rows else e[self.shape.rows]
+        whole, rest = divmod(-(-columns // m.lanes), v.vectors)
+        tiles, lower = divmod(rows, v.height)
+        one = 0.0
+        for vectors, blocks in ((v.vectors, whole), (rest, 1 if rest else 0)):
+            for height, count in ((v.height, tiles), (lower, 1 if lower else 0)):
+                if blocks and count:
+                    one += blocks * count * tile_ns(m, height, vectors, steps)
+        assert width
+        return one * prod(n for name, n in self.shape.extents.items() if name not in ("k", self.shape.rows)) * (
+            e["k"] // columns
+        ) * (e[self.shape.rows] // rows)
+
+    def moving_ns(self, v: Variant) -> float:
+        """The time of bringing data to the tiles."""
+        return moving_ns(movement(self.loops(v), self.tile(v), self.extents, self.uses, self.lines), self.machine)
+
+    def tile(self, v: Variant) -> dict[str, int]:
+        """The box of a register tile."""
+        box = dict.fromkeys(self.shape.extents, 1) | self.reductions
+        box[self.shape.rows] = min(v.height, self.extents[self.shape.rows])
+        box["k"] = min(v.vectors * self.machine.lanes, self.extents["k"])
+        return box
+
+    def loops(self, v: Variant) -> tuple[Loop, ...]:
+        """The loops around the register tile, outermost first."""
+        shape, e = self.shape, self.extents
+        panel, band = v.panel or e["k"], v.band or e[shape.bands]
+        panels = [Loop("k", panel, e["k"] // panel)]
+        bands = [*(Loop(name, 1, e[name]) for name in shape.around), Loop(shape.bands, band, e[shape.bands] // band)]
+        blocks = [Loop("k", v.vectors * self.machine.lanes, -(-panel // (v.vectors * self.machine.lanes)))]
+        inner = [] if shape.bands == shape.rows else [Loop(shape.bands, 1, band)]
+        across = band if shape.bands == shape.rows else e[shape.rows]
+        rows = [Loop(shape.rows, v.height, -(-across // v.height))]
+        far = [*panels, *bands] if v.panels_first else [*bands, *panels]
+        near = [*blocks, *inner] if v.blocks_first else [*inner, *blocks]
+        return tuple(loop for loop in (*far, *near, *rows) if loop.trips > 1)
+
+
+def _uses(columns: For) -> tuple[Use, ...]:
+    """The arrays of the sums and of the result; weights as they lie when packed, a column's after another."""
+    found: dict[tuple[str, object], Use] = {}
+    for n in walk(columns):
+        match n:
+            case Load("w", index):
+                # packed: steps of the reduction are rows of a panel, columns lie side by side in them
+                inner = [Var(v) for v in sorted(free_vars(index) - {"k"})]
+                found["w", ()] = Use("w", (*inner, Var("k")))
+            case Load("sum") | Load("bias"):
+                pass
+            case Load(buffer, index) | Store(buffer, index) if buffer != "sum":
+                found[buffer, index] = Use(buffer, index)
+            case _:
+                pass
+    return tuple(found.values())
