@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
-
-import numpy as np
 
 from cortex.codegen.target import Target
 from cortex.errors import ModelError, StructureError
-from cortex.primitives.compiled import Compiled, compile_primitive
 from cortex.primitives.convolution import Convolution, Layout, Pair, lower, weight_shape
 from cortex.primitives.epilogue import Epilogue, activation_of
-from cortex.primitives.given import array_of, like, new_array, pair, weight_of, whole_number
+from cortex.primitives.given import is_whole, pair, weight_of, whole_number
+from cortex.primitives.primitive import Lowered, Plan, Primitive
 from cortex.runtime.storage import Array
 
 WHO = "cortex.conv2d"
@@ -65,13 +62,12 @@ def conv2d(
     return Conv2d(pattern, filters, added, whole_number(threads, WHO, "threads", 1), target or Target.host())
 
 
-class Conv2d:
+class Conv2d(Primitive[Convolution]):
     """A convolution; call it with images. Every shape is compiled when it is first met."""
 
     def __init__(self, pattern: Convolution, weight: Array, bias: Array | None, threads: int, target: Target) -> None:
-        self._pattern, self._weight, self._bias, self._threads, self._target = pattern, weight, bias, threads, target
-        self._compiled: dict[tuple[Convolution, bool], Compiled] = {}
-        self._compiling = threading.Lock()
+        super().__init__(WHO, threads, target)
+        self._pattern, self._weight, self._bias = pattern, weight, bias
 
     def __call__(self, x: Any, *, residual: Any = None, out: Any = None, threads: int | None = None) -> Any:
         """The convolution of images (batch, channels, rows, columns), or of one without the first axis.
@@ -80,29 +76,23 @@ class Conv2d:
         is copied first. `residual`, of the shape of the result, is added before the activation function; the result
         is written to `out` if that is given. A NumPy array gives a NumPy array, a tensor a tensor.
         """
-        image = array_of(x, WHO, "the image")
+        return self._call(x, residual, out, threads)
+
+    def _plan(self, image: Array, residual: bool) -> Plan[Convolution]:
         single = image.ndim == 3
-        image = image[None] if single else image
-        c = self.shape_of(image, residual is not None)
-        count = self._threads if threads is None else whole_number(threads, WHO, "threads", 1)
+        c = self.shape_of(image[None] if single else image, residual)
         last = c.layout == "NHWC"  # of the program, whatever the caller calls the axes
-        if self._pattern.layout == "NCHW" and last:
-            image = image.transpose(0, 2, 3, 1)
         high, wide = c.out
         shape = (c.batch, high, wide, c.filters) if last else (c.batch, c.filters, high, wide)
-        result = new_array(shape) if out is None else self._given(out, shape, last, single, "out")
-        given = {"x": np.ascontiguousarray(image), "y": result}
-        if residual is not None:
-            given["residual"] = np.ascontiguousarray(self._given(residual, shape, last, single, "residual"))
-        if out is not None and not _is_whole(result):
-            raise StructureError(f"{WHO}: out is not laid out as the result; leave it out, or give it the same strides")
-        if c.batch:
-            self.compiled(c, count).kernel(given, count)
-        if out is not None:
-            return out
-        if self._pattern.layout == "NCHW" and last:
-            result = result.transpose(0, 3, 1, 2)
-        return like(result[0] if single else result, x)
+        into, back = ((0, 2, 3, 1), (0, 3, 1, 2)) if last and self._pattern.layout == "NCHW" else (None, None)
+        if single:
+            into, back = (into and (1, 2, 0)), (back and (2, 0, 1))
+        return Plan(c, into, shape[1:] if single else shape, back)
+
+    def _lowered(self, problem: Convolution) -> Lowered:
+        weight = self._weight.transpose(0, 2, 3, 1).reshape(weight_shape(problem))
+        params = {"w": weight} if self._bias is None else {"w": weight, "bias": self._bias}
+        return Lowered(lower(problem), params, problem.epilogue.is_long)
 
     def shape_of(self, image: Array, residual: bool = False) -> Convolution:
         """The convolution of images of a shape, as it is compiled."""
@@ -129,45 +119,13 @@ class Conv2d:
             )
         return c
 
-    def compiled(self, c: Convolution, threads: int = 1) -> Compiled:
-        """What runs for a shape: its variant, schedule and kernel."""
-        key = (c, threads > 1)
-        found = self._compiled.get(key)
-        if found is None:
-            with self._compiling:
-                found = self._compiled.get(key)
-                if found is None:
-                    weight = self._weight.transpose(0, 2, 3, 1).reshape(weight_shape(c))
-                    params = {"w": weight} if self._bias is None else {"w": weight, "bias": self._bias}
-                    found = compile_primitive(
-                        lower(c), params, target=self._target, threads=threads, long_epilogue=c.epilogue.is_long
-                    )
-                    self._compiled[key] = found
-        return found
-
-    def _given(self, x: Any, shape: tuple[int, ...], last: bool, single: bool, what: str) -> Array:
-        """An array of the caller's with the shape of the result, seen as the program lays it out."""
-        found = array_of(x, WHO, what)
-        found = found[None] if single else found
-        swapped = self._pattern.layout == "NCHW" and last
-        if swapped and found.ndim == 4:
-            found = found.transpose(0, 2, 3, 1)
-        if found.shape != shape:
-            wanted = (shape[0], shape[3], shape[1], shape[2]) if swapped else shape
-            raise StructureError(f"{WHO}: {what} has the wrong shape; the result has {wanted[1:] if single else wanted}")
-        return found
-
 
 _AXES = {"NCHW": ("batch", "channels", "rows", "columns"), "NHWC": ("batch", "rows", "columns", "channels")}
 
 
 def _has_channels_last(image: Array) -> bool:
     """Do images (batch, channels, rows, columns) lie in memory with their channels last?"""
-    return not _is_whole(image) and image.transpose(0, 2, 3, 1).flags.c_contiguous
-
-
-def _is_whole(x: Array) -> bool:
-    return x.flags.c_contiguous and x.flags.aligned
+    return not is_whole(image) and image.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
 def _padding(asked: Any, kernel: Pair, stride: Pair, dilation: Pair) -> tuple[Pair, Pair]:

@@ -10,8 +10,6 @@ import numpy as np
 from cortex.errors import ModelError, StructureError
 from cortex.runtime.storage import Array
 
-_LINE = 64
-
 
 def is_tensor(x: object) -> bool:
     """Is `x` a PyTorch tensor?"""
@@ -48,17 +46,14 @@ def weight_of(x: Any, who: str, what: str) -> Array:
     return np.ascontiguousarray(found, np.float32)
 
 
+def is_whole(x: Array) -> bool:
+    """Do the elements lie one after the other, each where a float may?"""
+    return x.flags.c_contiguous and x.flags.aligned
+
+
 def like(result: Array, x: object) -> Any:
     """A result as the caller gave the input: a tensor for a tensor, over the same memory."""
     return sys.modules["torch"].from_numpy(result) if is_tensor(x) else result
-
-
-def new_array(shape: tuple[int, ...]) -> Array:
-    """An array that begins at a cache line."""
-    size = 4 * int(np.prod(shape, dtype=np.int64))
-    raw = np.empty(size + _LINE, np.uint8)
-    start = -raw.ctypes.data % _LINE
-    return raw[start : start + size].view(np.float32).reshape(shape)
 
 
 def whole_number(x: Any, who: str, what: str, least: int) -> int:
