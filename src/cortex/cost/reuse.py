@@ -14,6 +14,7 @@ What is left comes from the previous call, as far as everything the nest touches
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,7 @@ from cortex.ilir.ir import Func
 from cortex.ir.scalar import Expr
 from cortex.ir.simplify import free_vars
 
-LINE = 64
+LINE, PAGE = 64, 4096
 OVERLAP = 0.12
 """The share of the shorter of computing and moving that is not hidden behind the longer."""
 TILE_NS = 6.0
@@ -103,10 +104,24 @@ def moving_ns(moved: list[Moved], m: Machine) -> float:
     return sum(each.bytes / m.rate(each.distance) for each in moved if each.distance > m.l1)
 
 
-def tile_ns(m: Machine, height: int, vectors: int, steps: int) -> float:
-    """Nanoseconds of a register tile's sums, with all data near."""
+def tile_ns(m: Machine, height: int, vectors: int, steps: int, row_bytes: int = LINE) -> float:
+    """Nanoseconds of a register tile's sums, with all data near; its rows begin `row_bytes` apart.
+
+    Every step reads an element of each row. Rows that lie a multiple of a page apart share a few places of the nearest
+    cache: those that it cannot hold at once come from the next one, again and again.
+    """
     issue = vectors * m.load + height * m.broadcast
-    return steps * max(height * vectors * m.fma, issue, m.chain) + 2 * height * vectors * m.load + TILE_NS
+    far = crowded(height, row_bytes, m.l1) * LINE / m.rate(m.l2 / 2)
+    return steps * (max(height * vectors * m.fma, issue, m.chain) + far) + 2 * height * vectors * m.load + TILE_NS
+
+
+def crowded(rows: int, row_bytes: int, size: int) -> int:
+    """Lines in excess of what a cache of `size` bytes holds at the place of each, of one line of every row.
+
+    A place is decided by the address within a page; there are as many lines in each as pages in the cache.
+    """
+    places = Counter(row * row_bytes % PAGE // LINE for row in range(rows))
+    return sum(max(0, lines - size // PAGE) for lines in places.values())
 
 
 def total_ns(computing: float, moving: float) -> float:

@@ -8,13 +8,13 @@ from math import prod
 
 from cortex.cost.machine import Machine
 from cortex.cost.reuse import Loop, Use, exact_lines, movement, moving_ns, tile_ns, total_ns
-from cortex.ilir.ir import Accumulate, For, Func, Store
+from cortex.ilir.ir import For, Func, Store
 from cortex.ir.node import walk
-from cortex.ir.scalar import Int, Load, Var
-from cortex.ir.simplify import free_vars
-from cortex.primitives.variants import Shape, Variant, candidates
+from cortex.ir.scalar import Load, Var
+from cortex.ir.simplify import affine, free_vars, simplify
+from cortex.primitives.variants import Shape, Variant, candidates, rows_of_band
 from cortex.schedule.around import loops_around
-from cortex.schedule.locate import constant_extent, reach
+from cortex.schedule.locate import reach, row_stride
 from cortex.schedule.registers import Registers
 
 
@@ -39,6 +39,7 @@ class Ranking:
             self.reductions[loop.var] = reach(loop, self.shape.extents | self.reductions) or 1
         self.extents = self.shape.extents | self.reductions
         self.uses = _uses(columns)
+        self.row_bytes = max((_row_bytes(f, use, self.shape.rows) for use in self.uses if use.name not in "wy"), default=0)
 
     @cached_property
     def choices(self) -> list[Choice]:
@@ -53,22 +54,19 @@ class Ranking:
 
     def computing_ns(self, v: Variant) -> float:
         """The register tiles' own time."""
-        m, e = self.machine, self.extents
+        m, e, shape = self.machine, self.extents, self.shape
         steps = prod(self.reductions.values())
-        width = v.vectors * m.lanes
-        columns = v.panel or e["k"]
-        rows = v.band or e[self.shape.rows] if self.shape.bands == self.shape.rows else e[self.shape.rows]
+        columns, rows = v.panel or e["k"], rows_of_band(shape, v)
         whole, rest = divmod(-(-columns // m.lanes), v.vectors)
         tiles, lower = divmod(rows, v.height)
-        one = 0.0
-        for vectors, blocks in ((v.vectors, whole), (rest, 1 if rest else 0)):
-            for height, count in ((v.height, tiles), (lower, 1 if lower else 0)):
-                if blocks and count:
-                    one += blocks * count * tile_ns(m, height, vectors, steps)
-        assert width
-        return one * prod(n for name, n in self.shape.extents.items() if name not in ("k", self.shape.rows)) * (
-            e["k"] // columns
-        ) * (e[self.shape.rows] // rows)
+        one = sum(
+            blocks * count * tile_ns(m, height, vectors, steps, self.row_bytes)
+            for vectors, blocks in ((v.vectors, whole), (rest, 1))
+            for height, count in ((v.height, tiles), (lower, 1))
+            if vectors and height
+        )
+        around = prod(n for name, n in shape.extents.items() if name not in ("k", shape.rows))
+        return one * around * (e["k"] // columns) * (e[shape.rows] // rows)
 
     def moving_ns(self, v: Variant) -> float:
         """The time of bringing data to the tiles."""
@@ -94,6 +92,14 @@ class Ranking:
         far = [*panels, *bands] if v.panels_first else [*bands, *panels]
         near = [*blocks, *inner] if v.blocks_first else [*inner, *blocks]
         return tuple(loop for loop in (*far, *near, *rows) if loop.trips > 1)
+
+
+def _row_bytes(f: Func, use: Use, rows: str) -> int:
+    """How far apart neighbouring rows of an array lie."""
+    b = f.buffer(use.name)
+    strides = [row_stride(b, axis) or 0 for axis in range(len(b.shape))]
+    found = (affine(simplify(e), rows) for e in use.index)
+    return 4 * sum(form[0] * stride for form, stride in zip(found, strides, strict=True) if form is not None)
 
 
 def _uses(columns: For) -> tuple[Use, ...]:

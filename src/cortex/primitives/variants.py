@@ -102,7 +102,7 @@ def steps(f: Func, v: Variant, registers: Registers, long_epilogue: bool = False
     if order != tuple(shape.extents):
         found.append(Reorder(order))
     width = v.vectors * registers.lanes
-    tall = constant_rows(shape, v) > 1
+    tall = rows_of_band(shape, v) > 1
     unroll = tuple(registers.unroll(r * v.vectors) for r in range(1, v.height + 1))
     found.append(Pack(columns, width))
     found.append(
@@ -121,7 +121,7 @@ def steps(f: Func, v: Variant, registers: Registers, long_epilogue: bool = False
     return tuple(found)
 
 
-def constant_rows(shape: Shape, v: Variant) -> int:
+def rows_of_band(shape: Shape, v: Variant) -> int:
     """The rows that register tiles are formed of."""
     return v.band or shape.extents[shape.rows] if shape.bands == shape.rows else shape.extents[shape.rows]
 
