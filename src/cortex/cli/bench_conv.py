@@ -11,15 +11,15 @@ from cortex.cli import output
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cortex.bench.convolutions import Row
+    from cortex.bench.convolutions import Layer, Row
 
 
-def run(json_file: str | None, batch: list[int], threads: list[int], budget: float) -> None:
-    """Measure all layers; print and write the rows."""
-    from cortex.bench.convolutions import RESNET50, run_layer
+def run(json_file: str | None, layers: list[Layer], batch: list[int], threads: list[int], budget: float) -> None:
+    """Measure layers; print and write the rows."""
+    from cortex.bench.convolutions import run_layer
 
     console = output.console(json_file)
-    todo = [(layer, b, t) for t in threads for b in batch for layer in RESNET50]
+    todo = [(layer, b, t) for t in threads for b in batch for layer in layers]
     rows: list[Row] = []
     with output.progress(console) as bar:
         task = bar.add_task("", total=len(todo))

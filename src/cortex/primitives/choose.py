@@ -1,13 +1,19 @@
-"""The variant that is predicted to be fastest, without running any."""
+"""The variant that is predicted to be fastest, without running any.
+
+By "movement", the default, variants are ranked by predicted time: the register tile's cycles and the way of its data.
+By "working sets" they are ranked as PolyScientist was published, which knows caches and no kernel.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Literal
 
-from cortex.cost.machine import Machine
+from cortex.cost.machine import MIB, Machine
 from cortex.cost.reuse import Loop, Use, exact_lines, movement, moving_ns, tile_ns, total_ns
+from cortex.cost.working_sets import Hierarchy, placed, published_cost, working_sets
 from cortex.ilir.ir import For, Func, Store
 from cortex.ir.node import walk
 from cortex.ir.scalar import Load, Var
@@ -18,19 +24,24 @@ from cortex.schedule.locate import reach, row_stride
 from cortex.schedule.registers import Registers
 
 
+Cost = Literal["movement", "working sets"]
+LAST_CACHE = 32 * MIB
+"""Taken for the size of the last cache by the published cost; the default has the measured rates instead."""
+
+
 @dataclass(frozen=True)
 class Choice:
-    """A variant and the nanoseconds it is predicted to take."""
+    """A variant and its cost: predicted nanoseconds, or the published cost and what decides between equals."""
 
     variant: Variant
-    ns: float
+    cost: tuple[float, ...]
 
 
 class Ranking:
     """Predicts the variants of one lowered primitive on one machine."""
 
-    def __init__(self, f: Func, machine: Machine, threads: int = 1) -> None:
-        self.f, self.machine, self.threads = f, machine, threads
+    def __init__(self, f: Func, machine: Machine, cost: Cost = "movement") -> None:
+        self.f, self.machine, self.kind = f, machine, cost
         self.shape = Shape.of(f)
         self.lines = exact_lines(f)
         columns = loops_around(f, "k")[-1]
@@ -45,8 +56,18 @@ class Ranking:
     def choices(self) -> list[Choice]:
         """All variants, best first; of equals the one with the larger tiles."""
         registers = Registers(self.machine.registers, self.machine.lanes)
-        found = [Choice(v, self.ns(v)) for v in candidates(self.f, registers)]
-        return sorted(found, key=lambda c: (c.ns, -c.variant.height * c.variant.vectors, repr(c.variant)))
+        found = [Choice(v, self.cost(v)) for v in candidates(self.f, registers)]
+        return sorted(found, key=lambda c: (c.cost, -c.variant.height * c.variant.vectors, repr(c.variant)))
+
+    def cost(self, v: Variant) -> tuple[float, ...]:
+        """The cost of a variant."""
+        return (self.ns(v),) if self.kind == "movement" else self.published(v)
+
+    def published(self, v: Variant) -> tuple[float, float]:
+        """The cost as published."""
+        caches = Hierarchy((self.machine.l1, self.machine.l2, LAST_CACHE))
+        sets = working_sets(self.loops(v), self.tile(v), self.extents, self.uses, self.lines)
+        return published_cost(placed(sets, caches), caches)
 
     def ns(self, v: Variant) -> float:
         """Predicted nanoseconds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cortex.codegen.target import Target
@@ -12,14 +12,11 @@ from cortex.ilir.verify import verify
 from cortex.ir.step import Step, apply
 from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
-from cortex.primitives.choose import Ranking
+from cortex.primitives.choose import Cost, Ranking
 from cortex.primitives.variants import Variant, shared, steps
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 from cortex.schedule.registers import Registers
-
-Choose = Callable[[Func, Machine, int], Variant]
-
 
 @dataclass(frozen=True)
 class Compiled:
@@ -28,11 +25,6 @@ class Compiled:
     variant: Variant
     schedule: tuple[Step[Func], ...]
     kernel: Kernel
-
-
-def predicted_best(f: Func, machine: Machine, threads: int) -> Variant:
-    """The default choice: nothing is run."""
-    return Ranking(f, machine, threads).choices[0].variant
 
 
 def machine_of(target: Target) -> Machine:
@@ -49,10 +41,10 @@ def compile_primitive(
     target: Target,
     threads: int = 1,
     long_epilogue: bool = False,
-    choose: Choose = predicted_best,
+    cost: Cost = "movement",
 ) -> Compiled:
     """The kernel of a lowered primitive for so many threads."""
-    variant = choose(f, machine_of(target), threads)
+    variant = Ranking(f, machine_of(target), cost).choices[0].variant
     schedule = schedule_of(f, variant, target, threads, long_epilogue)
     return Compiled(variant, schedule, Kernel(finished(f, schedule), target, params))
 
