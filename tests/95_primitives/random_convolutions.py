@@ -54,7 +54,7 @@ def random_case(seed: int) -> Case:
             groups, channels, filters = r.choice((3, 16, 19)), 1, 1
         case = Case(
             r.choice((1, 1, 2, 3)), (r.randint(1, 18), r.randint(1, 18)), groups, channels, filters,
-            (1, 1) if r.random() < 0.3 else both(1, 2, 3, 3, 5), both(1, 1, 2, 3), both(0, 0, 1, 2, 5), both(1, 1, 2, 3),
+            (1, 1) if r.random() < 0.3 else both(1, 2, 3, 3, 5), both(1, 1, 2, 3), both(0, 0, 1, 2, 5), both(1, 1, 2),
             r.random() < 0.7, r.random() < 0.3, r.choice((None, *ACTIVATIONS)), r.random() < 0.6, r.choice((1, 1, 2)),
         )  # fmt: skip
         if case.fits:

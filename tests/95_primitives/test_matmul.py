@@ -31,9 +31,7 @@ def test_products(shape: tuple[int, int, int], threads: int) -> None:
 @pytest.mark.parametrize("transpose_weight", [False, True])
 def test_transposes(transpose_x: bool, transpose_weight: bool) -> None:
     x, w = numbers(21, 40), numbers(40, 19)
-    multiply = cortex.matmul(
-        w.T if transpose_weight else w, transpose_weight=transpose_weight, transpose_x=transpose_x
-    )
+    multiply = cortex.matmul(w.T if transpose_weight else w, transpose_weight=transpose_weight, transpose_x=transpose_x)
     np.testing.assert_allclose(multiply(x.T if transpose_x else x), reference(x, w), atol=1e-4)
 
 

@@ -79,7 +79,7 @@ def here(layer: Layer, budget: float) -> Ranked:
     """Measure variants of a layer on this machine, on one thread."""
     target, c = Target.host(), layer.convolution(1)
     f = lower(c)
-    rankings = {cost: Ranking(f, machine_of(target), cost) for cost in ("movement", "working sets")}  # type: ignore[arg-type]
+    rankings = {cost: Ranking(f, machine_of(target), cost) for cost in ("movement", "working sets")}
     everything = [choice.variant for choice in rankings["movement"].choices]
     preferred = [each.variant for r in rankings.values() for each in r.choices[:3]]
     others = random.Random(layer.name).sample(everything, min(VARIANTS, len(everything)))

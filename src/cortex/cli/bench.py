@@ -67,9 +67,7 @@ def _layers(text: str | None) -> list[Layer]:
 @click.option("--json", "json_file", metavar="FILE", help="Write the rows to FILE; - is standard output.")
 @click.option("--models", metavar="A,B", help="Models of the suite.  [default: all]")
 @click.option("--hidden", metavar="N,M", callback=_numbers, help="Hidden sizes.  [default: two per model]")
-@click.option(
-    "--batch", metavar="1,10", callback=_numbers, help="Batch sizes.  [default: 1,10; 1 for conv]"
-)
+@click.option("--batch", metavar="1,10", callback=_numbers, help="Batch sizes.  [default: 1,10; 1 for conv]")
 @click.option("--threads", metavar="1", default="1", callback=_numbers, help="Threads.", show_default=True)
 @click.option(
     "--budget",

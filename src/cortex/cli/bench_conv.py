@@ -37,7 +37,14 @@ def _print(console: Console, rows: list[Row]) -> None:
         pairs = list(zip(of_cell[::2], of_cell[1::2], strict=True))
         ratios = [ours.gflops_best / theirs.gflops_best for ours, theirs in pairs]
         table = [
-            [ours.layer, ours.shape, f"{ours.gflops_best:.0f}", f"{theirs.gflops_best:.0f}", theirs.form, f"{ratio:.2f}x"]
+            [
+                ours.layer,
+                ours.shape,
+                f"{ours.gflops_best:.0f}",
+                f"{theirs.gflops_best:.0f}",
+                theirs.form,
+                f"{ratio:.2f}x",
+            ]
             for (ours, theirs), ratio in zip(pairs, ratios, strict=True)
         ]
         title = f"GFLOP/s of the fastest call, batch {batch}, {threads} thread{'s' * (threads != 1)}"

@@ -1,6 +1,6 @@
 """How many cache lines an access touches while its loops run over a box, exactly.
 
-    x[p + r, 64*q + c]     p < 2, r < 3, q < 14, c < 192      4 rows of 14*64 + 128 elements: 4 * 64 lines of 16
+x[p + r, 64*q + c]     p < 2, r < 3, q < 14, c < 192      4 rows of 14*64 + 128 elements: 4 * 64 lines of 16
 """
 
 from __future__ import annotations

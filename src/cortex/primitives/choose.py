@@ -23,7 +23,6 @@ from cortex.schedule.around import loops_around
 from cortex.schedule.locate import reach, row_stride
 from cortex.schedule.registers import Registers
 
-
 Cost = Literal["movement", "working sets"]
 LAST_CACHE = 32 * MIB
 """Taken for the size of the last cache by the published cost; the default has the measured rates instead."""
@@ -50,7 +49,9 @@ class Ranking:
             self.reductions[loop.var] = reach(loop, self.shape.extents | self.reductions) or 1
         self.extents = self.shape.extents | self.reductions
         self.uses = _uses(columns)
-        self.row_bytes = max((_row_bytes(f, use, self.shape.rows) for use in self.uses if use.name not in "wy"), default=0)
+        self.row_bytes = max(
+            (_row_bytes(f, use, self.shape.rows) for use in self.uses if use.name not in "wy"), default=0
+        )
 
     @cached_property
     def choices(self) -> list[Choice]:

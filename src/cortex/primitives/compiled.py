@@ -13,10 +13,12 @@ from cortex.ir.step import Step, apply
 from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
 from cortex.primitives.choose import Cost, Ranking
-from cortex.primitives.variants import Variant, shared, steps
+from cortex.primitives.share_out import share_out
+from cortex.primitives.variants import Variant, steps
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 from cortex.schedule.registers import Registers
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -52,7 +54,7 @@ def compile_primitive(
 def schedule_of(f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool) -> tuple[Step[Func], ...]:
     """All steps of a variant."""
     found = steps(f, v, Registers(target.registers, target.lanes), long_epilogue)
-    return (*found, *shared(apply(f, found), threads)) if threads > 1 else found
+    return (*found, *share_out(apply(f, found), threads)) if threads > 1 else found
 
 
 def finished(f: Func, schedule: tuple[Step[Func], ...]) -> Func:

@@ -84,10 +84,11 @@ class Conv2d(Primitive[Convolution]):
         last = c.layout == "NHWC"  # of the program, whatever the caller calls the axes
         high, wide = c.out
         shape = (c.batch, high, wide, c.filters) if last else (c.batch, c.filters, high, wide)
-        into, back = ((0, 2, 3, 1), (0, 3, 1, 2)) if last and self._pattern.layout == "NCHW" else (None, None)
+        if not last or self._pattern.layout == "NHWC":
+            return Plan(c, None, shape[1:] if single else shape, None)
         if single:
-            into, back = (into and (1, 2, 0)), (back and (2, 0, 1))
-        return Plan(c, into, shape[1:] if single else shape, back)
+            return Plan(c, (1, 2, 0), shape[1:], (2, 0, 1))
+        return Plan(c, (0, 2, 3, 1), shape, (0, 3, 1, 2))
 
     def _lowered(self, problem: Convolution) -> Lowered:
         weight = self._weight.transpose(0, 2, 3, 1).reshape(weight_shape(problem))

@@ -18,7 +18,7 @@ from typing import Literal
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Float, Int, Load, Var
 from cortex.ir.simplify import add, ceildiv, floordiv, mul, simplify, sub
-from cortex.primitives.epilogue import Epilogue
+from cortex.primitives.epilogue import PLAIN, Epilogue
 from cortex.primitives.product import Product, nest
 from cortex.primitives.product import lower as lower_product
 
@@ -40,7 +40,7 @@ class Convolution:
     dilation: Pair = (1, 1)
     groups: int = 1
     layout: Layout = "NHWC"
-    epilogue: Epilogue = Epilogue()
+    epilogue: Epilogue = PLAIN
 
     @property
     def out(self) -> Pair:
@@ -92,7 +92,7 @@ def as_product(c: Convolution) -> Product:
 
 
 def _general(c: Convolution) -> Func:
-    """Loops n, g, p, q, k around r, s, c (or r, sc); before them the copy of the image, after them that of the result."""
+    """Loops n, g, p, q, k around r, s, c (or r, sc); the copy of the image before them, that of the result after."""
     height, width = c.image
     high, wide = c.out
     columns = sum(c.padding[1]) + width if c.copies else width
@@ -194,9 +194,7 @@ def _copy(c: Convolution) -> list[Stmt]:
     else:
         w, i = Var("copy_w"), Var("copy_c")
         place = (n, h, add(mul(add(w, left), c.channels), i))
-        parts += nest(
-            ((w, width), (i, c.channels)), (Store("image", place, Load("x", (n, i, add(mul(h, width), w)))),)
-        )
+        parts += nest(((w, width), (i, c.channels)), (Store("image", place, Load("x", (n, i, add(mul(h, width), w)))),))
     return list(nest(((n, c.batch), (h, height)), tuple(parts)))
 
 
@@ -207,4 +205,3 @@ def _copy_back(c: Convolution) -> list[Stmt]:
     place = (n, k, add(mul(p, wide), q))
     value = c.epilogue.value(Load("sum", (n, p, q, k)), k, place)
     return list(nest(((n, c.batch), (p, high), (k, c.filters), (q, wide)), (Store("y", place, value),)))
-

@@ -49,6 +49,9 @@ class Epilogue:
         return (*bias, Buffer("residual", "f32", shape, Scope.FIELD)) if self.residual else bias
 
 
+PLAIN = Epilogue()
+
+
 def activation_of(asked: object, who: str) -> Activation | None:
     """The activation function that a user asked for."""
     for known in get_args(Activation):

@@ -96,10 +96,7 @@ class MatMul(Primitive[Product]):
             raise StructureError(f"{WHO}: x has shape {x.shape}; the weights take {wanted}")
         if self._transposed and not batch and x.ndim != 2:
             raise StructureError(f"{WHO}: x has shape {x.shape}; with transpose_x the weights take ({depth}, rows)")
-        if self._transposed:
-            shape = (*x.shape[:-2], x.shape[-1], columns)
-        else:
-            shape = (*x.shape[:-1], columns)
+        shape = (*x.shape[:-2], x.shape[-1], columns) if self._transposed else (*x.shape[:-1], columns)
         rows_of_all = int(np.prod(shape[:-1], dtype=np.int64)) // (batch[0] if batch else 1)
         epilogue = Epilogue(self._epilogue.bias, residual, self._epilogue.activation)
         times = batch[0] if batch else None

@@ -79,9 +79,7 @@ class Primitive(ABC, Generic[Problem]):
                 found = self._compiled.get(key)
                 if found is None:
                     func, params, is_long = self._lowered(problem)
-                    found = compile_primitive(
-                        func, params, target=self._target, threads=threads, long_epilogue=is_long
-                    )
+                    found = compile_primitive(func, params, target=self._target, threads=threads, long_epilogue=is_long)
                     self._compiled[key] = found
         return found
 
@@ -94,7 +92,7 @@ class Primitive(ABC, Generic[Problem]):
             call = self._calls[key] = self._prepared(given, residual is not None, count)
         plan = call.plan
         seen = given if plan.into is None else given.transpose(plan.into)
-        inputs = (np.ascontiguousarray(seen) if call.copies else seen,)
+        inputs: tuple[Array, ...] = (np.ascontiguousarray(seen) if call.copies else seen,)
         if residual is not None:
             inputs = (*inputs, np.ascontiguousarray(self._like_result(residual, plan, "residual")))
         into = None if out is None else self._written(out, plan)

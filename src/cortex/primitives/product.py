@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Float, Int, Load, Var
-from cortex.primitives.epilogue import Epilogue
+from cortex.primitives.epilogue import PLAIN, Epilogue
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Product:
     depth: int
     batch: int | None = None
     transposed: bool = False
-    epilogue: Epilogue = Epilogue()
+    epilogue: Epilogue = PLAIN
 
     @property
     def flops(self) -> int:

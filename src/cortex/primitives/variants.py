@@ -12,19 +12,16 @@ panels that do not divide the loop they tile; loop orders that are another varia
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from cortex.errors import ScheduleError
-from cortex.ilir.ir import Accumulate, For, Func
+from cortex.ilir.ir import For, Func
 from cortex.ir.node import walk
-from cortex.ir.step import Step, apply
+from cortex.ir.step import Step
 from cortex.schedule.around import loops_around
-from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.locate import constant_extent, loop_names
 from cortex.schedule.pack import Pack
-from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.registers import Registers
 from cortex.schedule.reorder import Reorder
 from cortex.schedule.split import Split
@@ -169,49 +166,3 @@ def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[
 def divisors(n: int) -> list[int]:
     """The numbers that divide n, in order."""
     return [d for d in range(1, n + 1) if n % d == 0]
-
-
-def shared(f: Func, threads: int) -> tuple[Step[Func], ...]:
-    """The steps that share a scheduled primitive out among threads: the outermost loop that keeps all of them busy."""
-    found: list[Step[Func]] = []
-    for nest in [s for s in f.body if isinstance(s, For)]:
-        step = _parallel(f, nest, threads)
-        if step is not None:
-            f = step.apply(f)
-            found.append(step)
-    return (*found, Alone(), PlaceBarriers()) if found else ()
-
-
-def _parallel(f: Func, nest: For, threads: int) -> Parallel | None:
-    """The loop of a nest whose iterations are shared out most evenly; the outermost of those."""
-    best: tuple[float, Parallel] | None = None
-    loop: For | None = nest
-    inside = 1
-    while loop is not None:
-        trips = constant_extent(loop)
-        if trips is None:
-            break
-        if trips > 1:
-            uneven = -(-trips // threads) * threads / trips
-            step = Parallel(loop.var)
-            if (best is None or uneven < best[0] - 0.02) and _accepts(f, step):
-                best = (uneven, step)
-        inside *= trips
-        loops = [s for s in loop.body if isinstance(s, For)]
-        loop = max(loops, key=_work) if loops else None
-    return best[1] if best else None
-
-
-def _work(loop: For) -> int:
-    """Multiply-adds in the text of a loop, with the iterations that are known."""
-    return prod(constant_extent(n) or 1 for n in walk(loop) if isinstance(n, For)) * any(
-        isinstance(n, Accumulate) for n in walk(loop)
-    )
-
-
-def _accepts(f: Func, step: Step[Func]) -> bool:
-    try:
-        step.apply(f)
-    except ScheduleError:
-        return False
-    return True

@@ -180,14 +180,19 @@ class _Writer:
         body = (
             Let(first, add(lo, begin)),
             Let(here, sub(end, begin)),
-            Switch(here, tuple(Case(r, self.kernel(columns, first, r)) for r in range(1, height + 1))),
-            *self.rest(columns, first, here if height > 1 else Int(1)),
+            Switch(here, tuple(Case(r, self.exactly(columns, first, r)) for r in range(1, height + 1))),
+            *(self.rest(columns, first, here) if self.staged else ()),
         )
         return (
             Let(length, simplify(sub(hi, lo))),
             Let(tiles, ceildiv(length, height)),
             For(tile.name, Int(0), tiles, body),
         )
+
+    def exactly(self, columns: _Columns, first: Expr, height: int) -> Block:
+        """The sums of `height` rows, and, where they stay in registers, everything after them."""
+        sums = self.kernel(columns, first, height)
+        return sums if self.staged else (*sums, *self.rest(columns, first, Int(height)))
 
     def fixed_rows(self, columns: _Columns, count: int) -> Block:
         """Rows whose number is known: full tiles, then one exact tile for the rest."""
