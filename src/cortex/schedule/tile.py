@@ -32,12 +32,9 @@ class Tile(Step[Func]):
              sums read nothing the nest writes. Columns have a constant extent. With rows=None one row is computed
              at a time and the sums stay in registers throughout.
 
-    Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the
-    last vector runs over row padding where that is harmless and is shorter where it is not.
-
-    The loops of the nest that `inside` names run inside the loop over blocks of columns, the others around it: a block
-    of weights then serves all their iterations. With epilogue="registers" the rest is computed on the sums where they
-    are, which suits a few operations; by "rows" it is one text for all rows, which suits long ones.
+    Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the last
+    vector runs over row padding where that is harmless, else it is shorter. Loops named by `inside` run inside a block
+    of columns. The rest is one text for all "rows", or, if it is short, on the sums in "registers" (`epilogue`).
     """
 
     nest: str
