@@ -32,6 +32,7 @@ EDGES = {
     "seven_by_one": Case(1, (17, 17), 1, 8, 32, (7, 1), ONE, (3, 0), ONE),
     "default_format": Case(2, (9, 8), 1, 19, 35, (3, 3), (2, 1), (1, 2), ONE, residual=True, channels_last=False),
     "pointwise_default_format": Case(1, (7, 7), 1, 32, 64, (1, 1), ONE, NO, ONE, channels_last=False),
+    "image_fills_vectors": Case(2, (9, 7), 1, 20, 35, (1, 1), ONE, NO, ONE, residual=True, channels_last=False),
     "threads": Case(1, (14, 14), 1, 32, 96, (3, 3), ONE, (1, 1), ONE, threads=2),
 }
 

@@ -50,7 +50,7 @@ class Ranking:
         self.extents = self.shape.extents | self.reductions
         self.uses = _uses(columns)
         self.row_bytes = max(
-            (_row_bytes(f, use, self.shape.rows) for use in self.uses if use.name not in "wy"), default=0
+            (_row_bytes(f, use, self.shape.rows) for use in self.uses if "k" not in free_vars(use.index)), default=0
         )
 
     @cached_property
@@ -129,7 +129,7 @@ def _uses(columns: For) -> tuple[Use, ...]:
     found: dict[tuple[str, object], Use] = {}
     for n in walk(columns):
         match n:
-            case Load("w", index):
+            case Load("w", index) if "k" in free_vars(index):
                 # packed: steps of the reduction are rows of a panel, columns lie side by side in them
                 inner = [Var(v) for v in sorted(free_vars(index) - {"k"})]
                 found["w", ()] = Use("w", (*inner, Var("k")))

@@ -7,7 +7,8 @@
 Rows that lie above or below the image are left out of the loop over r. Columns beside it, and images with their
 channels first, are read from a copy with zeros beside it and channels last, which the program makes first. What a
 filter of `dilation` 1 reads in one row of the image lies together, so s and c are then one loop. A filter of one point
-makes no difference between rows and columns of the image: all points are one loop m.
+makes no difference between rows and columns of the image: it is a matrix product, for channels first as well, if the
+points of an image fill vectors.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from cortex.primitives.product import lower as lower_product
 
 Layout = Literal["NCHW", "NHWC"]
 Pair = tuple[int, int]
+
+VECTOR, FILL = 16, 0.9
+"""Vectors along the points of an image are of use if so much of them is filled; else channels are moved last."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class Convolution:
     def is_pointwise(self) -> bool:
         """Does every point of the result read exactly the same point of the image?"""
         simple = self.kernel == self.stride == (1, 1) and self.padding == ((0, 0), (0, 0))
-        return simple and self.groups == 1 and self.layout == "NHWC"
+        points = self.image[0] * self.image[1]
+        fills = points >= FILL * -(-points // VECTOR) * VECTOR
+        return simple and self.groups == 1 and (self.layout == "NHWC" or fills)
 
     @property
     def is_depthwise(self) -> bool:
@@ -88,7 +94,10 @@ def lower(c: Convolution) -> Func:
 
 def as_product(c: Convolution) -> Product:
     """A convolution by filters of one point is a matrix product: points of the image by channels by filters."""
-    return Product(c.batch * c.image[0] * c.image[1], c.filters, c.channels, epilogue=c.epilogue)
+    points = c.image[0] * c.image[1]
+    if c.layout == "NCHW":
+        return Product(c.filters, points, c.channels, c.batch, weights_first=True, epilogue=c.epilogue)
+    return Product(c.batch * points, c.filters, c.channels, epilogue=c.epilogue)
 
 
 def _general(c: Convolution) -> Func:

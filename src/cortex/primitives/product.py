@@ -4,7 +4,10 @@
                   for c:  sum += x[b, m, c] * w[b, k, c]
                   y[b, m, k] = activation(sum + bias[k] + residual[b, m, k])
 
-The weights lie as the program wants them, columns first; they are packed once anyhow. One product has no loop b.
+The weights lie as the program wants them, columns first; they are packed once anyhow. One product has no loop b. With
+the weights first, vectors are along the columns of x, and the bias is one number per row:
+
+    for b, m, k:  sum over c of w[m, c] * x[b, c, k]
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from cortex.primitives.epilogue import PLAIN, Epilogue
 class Product:
     """A product of (rows, depth) and (depth, columns), `batch` times with weights of their own unless it is None.
 
-    With `transposed`, the first matrix is given as (depth, rows).
+    With `transposed`, the first matrix is given as (depth, rows). With `weights_first` the weights are the first
+    matrix, and the same for all.
     """
 
     rows: int
@@ -28,6 +32,7 @@ class Product:
     depth: int
     batch: int | None = None
     transposed: bool = False
+    weights_first: bool = False
     epilogue: Epilogue = PLAIN
 
     @property
@@ -41,14 +46,18 @@ def lower(a: Product) -> Func:
     b, m, k, i = Var("b"), Var("m"), Var("k"), Var("c")
     which: tuple[Expr, ...] = () if a.batch is None else (b,)
     times: tuple[Expr, ...] = () if a.batch is None else (Int(a.batch),)
-    read: tuple[Expr, ...] = (i, m) if a.transposed else (m, i)
-    given = (a.depth, a.rows) if a.transposed else (a.rows, a.depth)
+    read: tuple[Expr, ...] = (i, k) if a.weights_first else (i, m) if a.transposed else (m, i)
+    extents = {"m": a.rows, "k": a.columns, "c": a.depth}
+    given = tuple(Int(extents[v.name]) for v in read if isinstance(v, Var))
+    weight: tuple[Expr, ...] = (m, i) if a.weights_first else (*which, k, i)
+    weights = (Int(a.rows), Int(a.depth)) if a.weights_first else (*times, Int(a.columns), Int(a.depth))
+    column, columns = (m, a.rows) if a.weights_first else (k, a.columns)
     place = (*which, m, k)
-    product = Binary("mul", Load("x", (*which, *read)), Load("w", (*which, k, i)))
+    product = Binary("mul", Load("x", (*which, *read)), Load("w", weight))
     body = (
         Store("sum", place, Float(0.0)),
         *nest(((i, a.depth),), (Accumulate("sum", place, "add", product),)),
-        Store("y", place, a.epilogue.value(Load("sum", place), k, place)),
+        Store("y", place, a.epilogue.value(Load("sum", place), column, place)),
     )
     shape: tuple[Expr, ...] = (*times, Int(a.rows), Int(a.columns))
     outer = () if a.batch is None else ((b, a.batch),)
@@ -57,9 +66,9 @@ def lower(a: Product) -> Func:
         (),
         (),
         (
-            Buffer("x", "f32", (*times, *map(Int, given)), Scope.FIELD),
-            Buffer("w", "f32", (*times, Int(a.columns), Int(a.depth)), Scope.PARAM),
-            *a.epilogue.buffers(Int(a.columns), shape),
+            Buffer("x", "f32", (*times, *given), Scope.FIELD),
+            Buffer("w", "f32", weights, Scope.PARAM),
+            *a.epilogue.buffers(Int(columns), shape),
             Buffer("y", "f32", shape, Scope.STATE),
             Buffer("sum", "f32", shape, Scope.SCRATCH),
         ),

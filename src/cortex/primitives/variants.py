@@ -18,6 +18,8 @@ from math import prod
 
 from cortex.ilir.ir import For, Func
 from cortex.ir.node import walk
+from cortex.ir.scalar import Load
+from cortex.ir.simplify import free_vars
 from cortex.ir.step import Step
 from cortex.schedule.around import loops_around
 from cortex.schedule.locate import constant_extent, loop_names
@@ -101,7 +103,8 @@ def steps(f: Func, v: Variant, registers: Registers, long_epilogue: bool = False
     width = v.vectors * registers.lanes
     tall = rows_of_band(shape, v) > 1
     unroll = tuple(registers.unroll(r * v.vectors) for r in range(1, v.height + 1))
-    found.append(Pack(columns, width))
+    if _has_weights_by_column(f, shape.columns):
+        found.append(Pack(columns, width))
     found.append(
         Tile(
             order[0],
@@ -121,6 +124,11 @@ def steps(f: Func, v: Variant, registers: Registers, long_epilogue: bool = False
 def rows_of_band(shape: Shape, v: Variant) -> int:
     """The rows that register tiles are formed of."""
     return v.band or shape.extents[shape.rows] if shape.bands == shape.rows else shape.extents[shape.rows]
+
+
+def _has_weights_by_column(f: Func, columns: str) -> bool:
+    """Are there weights to pack?"""
+    return any(isinstance(n, Load) and n.buffer == "w" and columns in free_vars(n.index) for n in walk(f))
 
 
 def _copies(f: Func, lanes: int) -> list[Step[Func]]:
