@@ -100,4 +100,4 @@ class MatMul(Primitive[Product]):
         rows_of_all = int(np.prod(shape[:-1], dtype=np.int64)) // (batch[0] if batch else 1)
         epilogue = Epilogue(self._epilogue.bias, residual, self._epilogue.activation)
         times = batch[0] if batch else None
-        return Product(rows_of_all, columns, depth, times, self._transposed, epilogue), shape
+        return Product(rows_of_all, columns, depth, times, self._transposed, epilogue=epilogue), shape
