@@ -1,8 +1,9 @@
-"""The conv suite: the convolutions of ResNet-50 beside oneDNN through PyTorch, in one process, in turns.
+"""The conv and matmul suites: primitives beside oneDNN and MKL through PyTorch, in one process, in turns.
 
 Both take the user's arrays and give new ones; copies for padding are in the time of both. oneDNN is given images in
 PyTorch's default and in its channels-last memory format, Cortex in the latter; the better of oneDNN's two counts.
-Each call that is timed follows one that is not, so that a system meets its own weights in the caches.
+MKL multiplies by the matrix as it is given and by its transpose, as a Linear module does; the better counts. Each call
+that is timed follows one that is not, so that a system meets its own weights in the caches.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from cortex.errors import InternalError
 from cortex.primitives.conv2d import conv2d
 from cortex.primitives.convolution import Convolution
+from cortex.primitives.matmul import matmul
 
 LEAST_ROUNDS = 5
 
@@ -52,6 +54,31 @@ _RESNET50 = (
 
 RESNET50 = tuple(Layer(f"resnet50.{i}", *sizes) for i, sizes in enumerate(_RESNET50))
 """The 20 shapes of the convolutions of ResNet-50, with the stride where the first version of it has it."""
+
+
+@dataclass(frozen=True)
+class Multiplication:
+    """A product of (rows, depth) and (depth, columns)."""
+
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def name(self) -> str:
+        """What the product is called."""
+        return f"{self.rows}x{self.columns}x{self.depth}"
+
+    def shape(self) -> str:
+        """The shape in words."""
+        return f"({self.rows}, {self.depth}) @ ({self.depth}, {self.columns})"
+
+
+PRODUCTS = (
+    *(Multiplication(n, n, n) for n in (128, 256, 512, 1024)),
+    *(Multiplication(m, n, k) for m in (1, 4, 16, 32) for n, k in ((256, 256), (1024, 512), (512, 2048), (2048, 2048))),
+)
+"""Square ones, and skinny ones as in fully connected layers of few rows."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +123,44 @@ def run_layer(layer: Layer, batch: int, threads: int, budget: float) -> list[Row
         wrong = float((ours(last) - theirs(x, w, b, layer.stride, pad)).abs().max())
         if not wrong < 1e-4:
             raise InternalError(f"{layer.name}: the results differ from PyTorch's by {wrong}")
-        times = in_turns(systems, budget)
-    flops = layer.convolution(batch).flops
+        return _rows(layer, batch, threads, layer.convolution(batch).flops, in_turns(systems, budget))
+
+
+def run_product(product: Multiplication, threads: int, budget: float) -> list[Row]:
+    """Time Cortex and MKL on a product for about `budget` seconds; the results must agree."""
+    import torch
+    from torch.nn.functional import linear
+
+    torch.set_num_threads(threads)
+    with torch.inference_mode():
+        made = torch.Generator().manual_seed(0)
+        x = torch.randn(product.rows, product.depth, generator=made)
+        w = torch.randn(product.depth, product.columns, generator=made) / product.depth**0.5
+        turned = w.T.contiguous()
+        ours = matmul(w, threads=threads)
+        systems: dict[tuple[str, str], Callable[[], Any]] = {
+            ("cortex", "packed"): lambda: ours(x),
+            ("mkl", "as given"): lambda: torch.mm(x, w),
+            ("mkl", "transposed"): lambda: linear(x, turned),
+        }
+        wrong = float((ours(x) - torch.mm(x, w)).abs().max())
+        if not wrong < 1e-4:
+            raise InternalError(f"{product.name}: the results differ from PyTorch's by {wrong}")
+        flops = 2 * product.rows * product.columns * product.depth
+        return _rows(product, 1, threads, flops, in_turns(systems, budget))
+
+
+def _rows(
+    what: Layer | Multiplication, batch: int, threads: int, flops: int, times: dict[tuple[str, str], list[float]]
+) -> list[Row]:
+    """Cortex, and the peer in its better form."""
 
     def row(key: tuple[str, str]) -> Row:
         median, best = statistics.median(times[key]), min(times[key])
         rates = (flops / median / 1e9, flops / best / 1e9)
-        return Row(layer.name, layer.shape(), batch, threads, key[0], *rates, key[1], len(times[key]))
+        return Row(what.name, what.shape(), batch, threads, key[0], *rates, key[1], len(times[key]))
 
-    cortex, *others = (row(key) for key in systems)
+    cortex, *others = (row(key) for key in times)
     return [cortex, max(others, key=lambda r: r.gflops_best)]
 
 

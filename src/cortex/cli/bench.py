@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from cortex.bench.convolutions import Layer
     from cortex.bench.recursive import Row
 
-SUITES = ("recursive", "ablation", "machine", "conv", "ranking")
+SUITES = ("recursive", "ablation", "machine", "conv", "matmul", "ranking")
 SHOWN = ("cortex", "cortex-tables", "torch-eager", "torch-batched", "limit")
-BUDGETS = {"recursive": 8.0, "ablation": 3.0, "conv": 1.0, "ranking": 5.0}
+BUDGETS = {"recursive": 8.0, "ablation": 3.0, "conv": 1.0, "matmul": 0.5, "ranking": 5.0}
 
 
 def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
@@ -72,7 +72,7 @@ def _layers(text: str | None) -> list[Layer]:
 @click.option(
     "--budget",
     type=click.FloatRange(min=0),
-    help="Seconds per cell.  [default: 8 for recursive, 3 for ablation, 1 for conv, 5 for ranking]",
+    help="Seconds per cell.  [default: 8 for recursive, 3 for ablation, 1 for conv, 0.5 for matmul, 5 for ranking]",
 )
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Folder that may hold sst/test.txt.  [default: CORTEX_DATA]"
@@ -96,6 +96,7 @@ def command(
     The suite "machine" measures the figures that limit is made of.
     The suite "conv" times the convolutions of ResNet-50 beside oneDNN, in GFLOP/s; "ranking" says how well costs that
     have seen no measurement rank measured variants of them. The models of both are resnet50.0 to resnet50.19.
+    The suite "matmul" times matrix products, square and skinny, beside MKL.
     """
     if suite == "machine":
         _machine(json_file)
@@ -105,6 +106,11 @@ def command(
         from cortex.cli.bench_conv import run as run_conv
 
         run_conv(json_file, _layers(models), batch or [1], threads, seconds)
+        return
+    if suite == "matmul":
+        from cortex.cli.bench_conv import run_products
+
+        run_products(json_file, threads, seconds)
         return
     if suite == "ranking":
         from cortex.cli.bench_ranking import run as run_ranking

@@ -1,4 +1,4 @@
-"""The conv suite of `cortex bench`: a line per layer, and the geometric mean over layers."""
+"""The conv and matmul suites of `cortex bench`: a line per shape, and the geometric mean over them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,23 @@ def run(json_file: str | None, layers: list[Layer], batch: list[int], threads: l
     output.write_json(json_file, [row.as_json() for row in rows])
 
 
+def run_products(json_file: str | None, threads: list[int], budget: float) -> None:
+    """Measure matrix products; print and write the rows."""
+    from cortex.bench.convolutions import PRODUCTS, run_product
+
+    console = output.console(json_file)
+    rows: list[Row] = []
+    with output.progress(console) as bar:
+        task = bar.add_task("", total=len(threads) * len(PRODUCTS))
+        for t in threads:
+            for product in PRODUCTS:
+                bar.update(task, description=f"{product.shape()} threads {t}")
+                rows += run_product(product, t, budget)
+                bar.advance(task)
+    _print(console, rows)
+    output.write_json(json_file, [row.as_json() for row in rows])
+
+
 def _print(console: Console, rows: list[Row]) -> None:
     for (threads, batch), group in groupby(rows, lambda row: (row.threads, row.batch)):
         of_cell = list(group)
@@ -48,6 +65,6 @@ def _print(console: Console, rows: list[Row]) -> None:
             for (ours, theirs), ratio in zip(pairs, ratios, strict=True)
         ]
         title = f"GFLOP/s of the fastest call, batch {batch}, {threads} thread{'s' * (threads != 1)}"
-        output.print_table(console, title, ("layer", "shape", "cortex", "onednn", "", ""), table)
+        output.print_table(console, title, ("layer", "shape", "cortex", of_cell[1].system, "", ""), table)
         mean, least = geometric_mean(ratios), min(ratios)
         console.print(f"geometric mean {mean:.2f}x, least {least:.2f}x", highlight=False)
