@@ -14,6 +14,9 @@ from torch.nn import functional  # noqa: E402
 
 import cortex  # noqa: E402
 from cortex.codegen.target import Target  # noqa: E402
+from cortex.primitives.choose import Ranking  # noqa: E402
+from cortex.primitives.compiled import machine_of  # noqa: E402
+from cortex.primitives.convolution import lower  # noqa: E402
 
 TOLERANCE = 5e-6
 ONE, NO = (1, 1), (0, 0)
@@ -118,6 +121,16 @@ def test_same_bits_on_any_number_of_threads_and_from_many_callers() -> None:
     for each in callers:
         each.join()
     assert not different
+
+
+def test_tuning_changes_the_way_and_not_the_result() -> None:
+    w, x = torch.randn(32, 8, 3, 3), torch.randn(1, 8, 14, 14)
+    tuned, chosen = cortex.conv2d(w, padding=1, tune=3), cortex.conv2d(w, padding=1)
+    assert torch.equal(tuned(x), chosen(x))
+    c = tuned.shape_of(x.numpy())
+    best = Ranking(lower(c), machine_of(Target.host())).choices[:3]
+    assert tuned.compiled(c).variant in {choice.variant for choice in best}
+    assert chosen.compiled(c).variant == best[0].variant
 
 
 def test_nan_goes_through_relu() -> None:

@@ -33,6 +33,8 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "residual": lambda: cortex.conv2d(FILTERS)(IMAGE, residual=np.ones((1, 8, 3, 4), np.float32)),
     "out_strided": lambda: cortex.conv2d(FILTERS)(IMAGE, out=np.ones((1, 8, 3, 6), np.float32)[..., ::2]),
     "threads": lambda: cortex.conv2d(FILTERS)(IMAGE, threads=0),
+    "tune": lambda: cortex.conv2d(FILTERS, tune=-1),
+    "image_none": lambda: cortex.conv2d(FILTERS)(None),
     "matmul_two": lambda: cortex.matmul(MATRIX, MATRIX),
     "matmul_weight": lambda: cortex.matmul(np.ones(4)),
     "matmul_bias": lambda: cortex.matmul(MATRIX, bias=np.ones(4)),

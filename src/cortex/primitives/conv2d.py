@@ -26,13 +26,15 @@ def conv2d(
     activation: str | None = None,
     layout: Layout = "NCHW",
     threads: int = 1,
+    tune: int = 0,
     target: Target | None = None,
 ) -> Conv2d:
     """A convolution with the given filters, as torch.nn.functional.conv2d computes it: `y = conv2d(weight, bias)(x)`.
 
     `weight` has shape (filters, channels / groups, rows, columns); or it is a torch.nn.Conv2d, whose parameters are
     then taken. `padding` is by zeros: numbers of rows and columns, "same" or "valid". `activation` is applied to the
-    result: "relu", "relu6", "sigmoid", "tanh" or "silu". With layout="NHWC" images come with channels last.
+    result: "relu", "relu6", "sigmoid", "tanh" or "silu". With layout="NHWC" images come with channels last. With `tune`, so
+    many of the ways to run a shape are timed when it is first met, and the fastest is kept; without, none is.
     """
     module = weight if hasattr(weight, "kernel_size") and hasattr(weight, "weight") else None
     if module is not None:
@@ -59,14 +61,16 @@ def conv2d(
         0, (0, 0), filters.shape[1] * groups, filters.shape[0], (filters.shape[2], filters.shape[3]),
         steps, around, apart, groups, layout, epilogue,
     )  # fmt: skip
-    return Conv2d(pattern, filters, added, whole_number(threads, WHO, "threads", 1), target or Target.host())
+    return Conv2d(pattern, filters, added, threads, tune, target or Target.host())
 
 
 class Conv2d(Primitive[Convolution]):
     """A convolution; call it with images. Every shape is compiled when it is first met."""
 
-    def __init__(self, pattern: Convolution, weight: Array, bias: Array | None, threads: int, target: Target) -> None:
-        super().__init__(WHO, threads, target)
+    def __init__(
+        self, pattern: Convolution, weight: Array, bias: Array | None, threads: int, tune: int, target: Target
+    ) -> None:
+        super().__init__(WHO, threads, tune, target)
         self._pattern, self._weight, self._bias = pattern, weight, bias
 
     def __call__(self, x: Any, *, residual: Any = None, out: Any = None, threads: int | None = None) -> Any:

@@ -10,6 +10,8 @@ import numpy as np
 from cortex.errors import ModelError, StructureError
 from cortex.runtime.storage import Array
 
+_F32 = np.dtype(np.float32)
+
 
 def is_tensor(x: object) -> bool:
     """Is `x` a PyTorch tensor?"""
@@ -22,13 +24,13 @@ def array_of(x: Any, who: str, what: str) -> Array:
     if is_tensor(x):
         if x.device.type != "cpu":
             raise StructureError(f"{who}: {what} is on device {x.device}; give a tensor on the CPU")
-        x = x.detach()
-        if str(x.dtype) == "torch.float32":
-            x = x.numpy()
+        try:
+            x = x.detach().numpy() if x.requires_grad else x.numpy()
+        except TypeError:  # a type that NumPy does not know
+            raise StructureError(f"{who}: {what} has elements of type {x.dtype}; give a float32 tensor") from None
     if not isinstance(x, np.ndarray):
-        kind = str(x.dtype) if is_tensor(x) else type(x).__name__
-        raise StructureError(f"{who}: {what} is {kind}; give a float32 NumPy array or PyTorch tensor")
-    if x.dtype != np.float32:
+        raise StructureError(f"{who}: {what} is a {type(x).__name__}; give a float32 NumPy array or PyTorch tensor")
+    if x.dtype != _F32:
         raise StructureError(f"{who}: {what} has elements of type {x.dtype}; give a float32 array")
     return x
 

@@ -11,7 +11,7 @@ from cortex.errors import ModelError, StructureError
 from cortex.frontend import functions
 from cortex.frontend.tensor import Tensor
 from cortex.primitives.epilogue import Epilogue, activation_of
-from cortex.primitives.given import weight_of, whole_number
+from cortex.primitives.given import weight_of
 from cortex.primitives.primitive import Lowered, Plan, Primitive
 from cortex.primitives.product import Product, lower
 from cortex.runtime.storage import Array
@@ -28,13 +28,15 @@ def matmul(
     transpose_x: bool = False,
     activation: str | None = None,
     threads: int = 1,
+    tune: int = 0,
     target: Target | None = None,
 ) -> Any:
     """Products with a matrix: `y = matmul(weight, bias=b, activation="relu")(x)` is relu(x @ weight + b).
 
     `weight` has shape (depth, columns), or (columns, depth) with `transpose_weight`, or is a torch.nn.Linear, whose
     parameters are then taken. With one more axis in front it stands for so many products, each x with its own weight.
-    `transpose_x` takes x as (depth, rows). In the text of a model, `matmul(x, y)` is `x @ y`.
+    `transpose_x` takes x as (depth, rows). With `tune`, so many of the ways to run a shape are timed when it is first
+    met, and the fastest is kept; without, none is. In the text of a model, `matmul(x, y)` is `x @ y`.
     """
     if isinstance(weight, Tensor) or isinstance(other, Tensor):
         return functions.matmul(weight, other)
@@ -55,17 +57,23 @@ def matmul(
     if added is not None and added.shape != (matrix.shape[-2],):
         raise ModelError(f"{WHO}: bias has shape {added.shape}; give one number per column, ({matrix.shape[-2]},)")
     epilogue = Epilogue(added is not None, False, activation_of(activation, WHO))
-    count = whole_number(threads, WHO, "threads", 1)
-    return MatMul(matrix, added, transpose_x, epilogue, count, target or Target.host())
+    return MatMul(matrix, added, transpose_x, epilogue, threads, tune, target or Target.host())
 
 
 class MatMul(Primitive[Product]):
     """Products with fixed weights; call it with matrices. Every number of rows is compiled when it is first met."""
 
     def __init__(
-        self, weight: Array, bias: Array | None, transposed: bool, epilogue: Epilogue, threads: int, target: Target
+        self,
+        weight: Array,
+        bias: Array | None,
+        transposed: bool,
+        epilogue: Epilogue,
+        threads: int,
+        tune: int,
+        target: Target,
     ) -> None:
-        super().__init__(WHO, threads, target)
+        super().__init__(WHO, threads, tune, target)
         self._weight, self._bias, self._transposed, self._epilogue = weight, bias, transposed, epilogue
 
     def __call__(self, x: Any, *, residual: Any = None, out: Any = None, threads: int | None = None) -> Any:

@@ -56,8 +56,10 @@ class _Call:
 class Primitive(ABC, Generic[Problem]):
     """A callable on arrays that compiles itself for the shapes it meets."""
 
-    def __init__(self, who: str, threads: int, target: Target) -> None:
-        self._who, self._threads, self._target = who, threads, target
+    def __init__(self, who: str, threads: int, tune: int, target: Target) -> None:
+        self._who, self._target = who, target
+        self._threads = whole_number(threads, who, "threads", 1)
+        self._tune = whole_number(tune, who, "tune", 0)
         self._calls: dict[tuple[Any, ...], _Call] = {}
         self._compiled: dict[tuple[Problem, int], Compiled] = {}
         self._compiling = threading.Lock()
@@ -79,7 +81,9 @@ class Primitive(ABC, Generic[Problem]):
                 found = self._compiled.get(key)
                 if found is None:
                     func, params, is_long = self._lowered(problem)
-                    found = compile_primitive(func, params, target=self._target, threads=threads, long_epilogue=is_long)
+                    found = compile_primitive(
+                        func, params, target=self._target, threads=threads, long_epilogue=is_long, tune=self._tune
+                    )
                     self._compiled[key] = found
         return found
 
