@@ -34,7 +34,7 @@ def conv2d(
     `weight` has shape (filters, channels / groups, rows, columns); or it is a torch.nn.Conv2d, whose parameters are
     then taken. `padding` is by zeros: numbers of rows and columns, "same" or "valid". `activation` is applied to the
     result: "relu", "relu6", "sigmoid", "tanh" or "silu". With layout="NHWC" images come with channels last. With
-    `tune`, so many of the ways to run a shape are timed when it is first met, and the fastest is kept; without, none is.
+    `tune`, so many of the ways to run a shape are timed when it is first met and the fastest is kept; without, none is.
     """
     module = weight if hasattr(weight, "kernel_size") and hasattr(weight, "weight") else None
     if module is not None:
