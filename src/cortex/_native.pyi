@@ -10,6 +10,12 @@ class UnknownKind(Exception):
     where: str
     unchecked: list[Any]
 
+class Kernel:
+    """A compiled function on arrays of fixed sizes."""
+
+    def __init__(self, entry: int, arrays: list[tuple[str, Any]], keepalive: Any) -> None: ...
+    def run(self, inputs: tuple[Any, ...], out: Any, shape: tuple[int, ...], threads: int = 1) -> Any: ...
+
 class Linearizer:
     """Turns structures into the linear form that a spec describes."""
 
