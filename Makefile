@@ -6,13 +6,18 @@ READY  := .venv/.ready
 FAST   := $(wildcard tests/[1-6]?_*)
 NATIVE := $(shell find native -type f 2>/dev/null)
 
-.PHONY: demo test check golden bench performance fuzz clean
+.PHONY: demo test test-aarch64 check golden bench performance fuzz clean
 
 demo: $(READY)
 	$(BIN)/cortex demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2
+
+# Packages for AArch64, in an emulator: installs Debian's packages for that where they are missing, which takes root.
+test-aarch64: $(READY)
+	(command -v qemu-aarch64 && command -v aarch64-linux-gnu-gcc) || apt-get install -y qemu-user gcc-aarch64-linux-gnu
+	$(BIN)/python -m pytest -q tests/78_package/test_aarch64.py
 
 # Lint, types, layers and the fast tests: under a minute.
 check: $(READY)

@@ -36,6 +36,7 @@ from random_structures import Node, random_batch
 SIZES = (64, 96, 128, 192, 256, 320, 384, 512)
 FIRST_SEED = 9000
 BATCHES = 4
+CALLS = 40  # in a turn, all with the same structures, as new objects
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def measure(cell: RandomCell, threads: int, seconds: float) -> dict[str, Any]:
     """One row."""
     model, weights = cell.arguments()
     fast = cortex.compile(model, weights, threads=threads, table_bytes=0)
-    timing = interleave({"cortex": fast}, [cell.trees], seconds)["cortex"]
+    timing = interleave({"cortex": fast}, [cell.trees] * CALLS, seconds)["cortex"]
     limit = cell.limit_us(threads)
     return {
         "seed": cell.model.seed,

@@ -1,5 +1,6 @@
 // Finding the kind of every node by the model's decision tree.
 #include <algorithm>
+#include <set>
 
 #include "errors.hpp"
 #include "request.hpp"
@@ -31,12 +32,45 @@ void Request::classify() {
   kept_.assign(n * static_cast<std::size_t>(spec_.num_columns), nullptr);
   graph_.kind.resize(n);
   for (std::size_t v = 0; v < n; ++v) graph_.kind[v] = kind_of(static_cast<std::int32_t>(v));
+  if (spec_.has_lengths) check_lengths();
+}
+
+// Are all nodes' kinds checked for the number of their children? Where each is for one list at most, and without a
+// branch for each node: this is done for every request.
+bool Request::all_checked() const {
+  const std::size_t n = graph_.num_nodes(), lists = spec_.lists.size();
+  const ListLength* const per_kind = spec_.list_lengths.data();
+  const std::int32_t* const kind = graph_.kind.data();
+  const std::int32_t* list_len = graph_.list_len.data();
+  std::uint8_t checked = 1;
+  for (std::size_t v = 0; v < n; ++v, list_len += lists) {
+    const ListLength& own = per_kind[kind[v]];
+    checked &= own.table[std::min(std::max(list_len[own.list], 0), own.most)];
+  }
+  return checked != 0;
+}
+
+// Report the nodes whose kinds are not checked for the number of their children, one of each number.
+void Request::check_lengths() {
+  if (spec_.one_list_each && all_checked()) return;
+  std::set<std::pair<const std::uint8_t*, std::int64_t>> met;
+  std::vector<std::int32_t> nodes;
+  for (std::size_t v = 0; v < graph_.num_nodes(); ++v) {
+    const Lengths& lengths = spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].lengths;
+    if (!lengths.table) continue;
+    const std::int64_t entry = lengths.entry(&graph_.list_len[v * spec_.lists.size()]);
+    if (!lengths.table[entry] && met.emplace(lengths.table, entry).second) nodes.push_back(static_cast<std::int32_t>(v));
+  }
+  if (nodes.empty()) return;
+  nb::list unchecked;
+  for (const std::int32_t node : nodes) unchecked.append(object_of(node));
+  unknown_kind(unchecked[0], where(nodes[0]), unchecked);
 }
 
 std::int32_t Request::kind_of(std::int32_t node) {
   Branch branch = spec_.tree;
   while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
-  if (branch == kUnknown) unknown_kind(object_of(node), where(node));
+  if (branch == kUnknown) unknown_kind(object_of(node), where(node), nb::list());
   return kind_of_branch(branch);
 }
 

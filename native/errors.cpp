@@ -26,11 +26,12 @@ void python_error(PyObject* type, const std::string& message) {
   throw nb::python_error();
 }
 
-void unknown_kind(nb::handle node, const std::string& where) {
+void unknown_kind(nb::handle node, const std::string& where, nb::list unchecked) {
   nb::object error = own(PyObject_CallFunction(
       unknown_kind_type, "s", ("no kind of the model fits the node at " + where).c_str()));
   error.attr("node") = node;
   error.attr("where") = nb::str(where.c_str());
+  error.attr("unchecked") = unchecked;
   PyErr_SetObject(unknown_kind_type, error.ptr());
   throw nb::python_error();
 }
@@ -71,8 +72,9 @@ void define_errors(nb::module_& module) {
   Py_INCREF(structure_error_type);
   unknown_kind_type = PyErr_NewExceptionWithDoc(
       "cortex._native.UnknownKind",
-      "No kind of the model fits a node. `node` is the node, `where` says how it is reached.", PyExc_Exception,
-      nullptr);
+      "No kind of the model fits a node. `node` is the node, `where` says how it is reached. If its kind is only not "
+      "checked for the number of its children, `unchecked` has a node for each such number of the request.",
+      PyExc_Exception, nullptr);
   if (!unknown_kind_type) throw nb::python_error();
   module.attr("UnknownKind") = nb::borrow(unknown_kind_type);
 }

@@ -8,8 +8,9 @@ namespace cortex {
 // Raise cortex.errors.StructureError with `message`.
 [[noreturn]] void structure_error(const std::string& message);
 
-// Raise cortex._native.UnknownKind: no kind of the model fits `node`, which is found at `where`.
-[[noreturn]] void unknown_kind(nb::handle node, const std::string& where);
+// Raise cortex._native.UnknownKind: no kind of the model fits `node`, which is found at `where`; or one does, but it is
+// the first of the nodes in `unchecked`, which have numbers of children that their kinds are not checked for.
+[[noreturn]] void unknown_kind(nb::handle node, const std::string& where, nb::list unchecked);
 
 // Is this a StructureError or an UnknownKind, and not what the user's own code raised?
 bool is_own_error(const nb::python_error& error);

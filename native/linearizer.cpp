@@ -1,11 +1,14 @@
 #include "linearizer.hpp"
 
+#include <algorithm>
+
 namespace cortex {
 
 namespace {
 
 constexpr std::size_t kMaxIdle = 4;
 constexpr std::size_t kMaxIdleBytes = std::size_t{64} << 20;
+constexpr std::size_t kSmall = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -17,17 +20,24 @@ Linearizer::Linearizer(nb::dict spec)
     : spec_(std::move(spec)), size_names_(size_names(spec_)), index_arrays_(index_arrays(spec_)) {}
 
 Linearizer::Lease::Lease(Linearizer& owner) : owner_(owner) {
-  if (owner.idle_.empty()) {
+  std::vector<Idle>& idle = owner.idle_;
+  const auto mine = [](const Idle& i) { return i.user == std::this_thread::get_id(); };
+  auto chosen = std::find_if(idle.begin(), idle.end(), mine);
+  // Memory that is small is made once more rather than taken from another thread.
+  if (chosen == idle.end() && (idle.size() == kMaxIdle || (!idle.empty() && idle.back().request->bytes() > kSmall)))
+    --chosen;
+  if (chosen == idle.end()) {
     request_ = std::make_unique<Request>(owner.spec_);
   } else {
-    request_ = std::move(owner.idle_.back());
-    owner.idle_.pop_back();
+    request_ = std::move(chosen->request);
+    idle.erase(chosen);
   }
 }
 
 Linearizer::Lease::~Lease() {
   request_->clear();
-  if (owner_.idle_.size() < kMaxIdle && request_->bytes() <= kMaxIdleBytes) owner_.idle_.push_back(std::move(request_));
+  if (owner_.idle_.size() < kMaxIdle && request_->bytes() <= kMaxIdleBytes)
+    owner_.idle_.push_back({std::move(request_), std::this_thread::get_id()});
 }
 
 nb::dict Linearizer::linearize(nb::handle structures, std::int64_t parts) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "request.hpp"
@@ -21,7 +22,8 @@ class Linearizer {
   Linearizer(const Linearizer&) = delete;
   Linearizer& operator=(const Linearizer&) = delete;
 
-  // A request taken for one call. Accessors may call back into the same linearizer, so every call has its own.
+  // A request taken for one call. Accessors may call back into the same linearizer, so every call has its own. Threads
+  // take the one they used last, whose lines are in the cache of their processor.
   class Lease {
    public:
     explicit Lease(Linearizer& owner);
@@ -55,7 +57,11 @@ class Linearizer {
   Spec spec_;
   std::vector<std::string> size_names_;
   std::vector<IndexArray> index_arrays_;
-  std::vector<std::unique_ptr<Request>> idle_;  // guarded by the GIL, which is held wherever it is touched
+  struct Idle {
+    std::unique_ptr<Request> request;
+    std::thread::id user;
+  };
+  std::vector<Idle> idle_;  // guarded by the GIL, which is held wherever it is touched
 };
 
 template <class Fill>

@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "bound.hpp"
 #include "errors.hpp"
+#include "kernel.hpp"
 #include "linearizer.hpp"
 #include "program.hpp"
 #include "running.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 namespace nb = nanobind;
 using cortex::Bound;
+using cortex::Kernel;
 using cortex::Linearizer;
 using cortex::Program;
 using cortex::Run;
@@ -115,6 +117,11 @@ NB_MODULE(_native, m) {
       .def("root", &Bound::root, "state"_a, "State number `state` at the roots.")
       .def("nodes", &Bound::nodes, "state"_a, "State number `state` at every node, in the user's order.")
       .def_prop_ro("num_nodes", &Bound::num_nodes, "The number of nodes.");
+
+  nb::class_<Kernel>(m, "Kernel", nb::type_slots(collected<Kernel>), "A compiled function on arrays of fixed sizes.")
+      .def(nb::init<std::uintptr_t, nb::list, nb::object>(), "entry"_a, "arrays"_a, "keepalive"_a)
+      .def("run", &Kernel::run, "inputs"_a, "out"_a.none(), "shape"_a, "threads"_a = 1,
+           "Run it on contiguous float32 arrays; the result is `out`, or a new array of `shape`.");
 
   m.def("barrier_nanoseconds", &cortex::barrier_nanoseconds, "threads"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Nanoseconds of one barrier among so many threads.");

@@ -1,6 +1,9 @@
 // A compiled program and the result of running it.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -41,6 +44,30 @@ struct ProgramLayout {
   void add_block(Extent extent, std::int64_t elements, bool per_thread = false, int copies = -1);
 };
 
+// How fast a program has lately been at its fastest, for requests of about the same size; guarded by the GIL.
+//
+// A second thread may have to be woken and has to be waited for, which a short request does not pay for. When that is so
+// depends on the machine and on who else uses it, so both ways are tried, and the slower one again now and then.
+class Pace {
+ public:
+  bool prefers_team() {
+    constexpr std::uint32_t kTryAgain = 64;  // calls
+    if (team_ == kUnknown || alone_ == kUnknown) return team_ == kUnknown;
+    const bool try_other = ++calls_ % kTryAgain == 0;
+    return (team_ < alone_) != try_other;
+  }
+  double expected(bool on_team) const { return on_team ? team_ : alone_; }
+  void see(bool on_team, double nanoseconds) {
+    double& best = on_team ? team_ : alone_;
+    best = std::min(nanoseconds, 1.05 * best);
+  }
+
+ private:
+  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  double team_ = kUnknown, alone_ = kUnknown;  // nanoseconds per node
+  std::uint32_t calls_ = 0;
+};
+
 class Program {
  public:
   Program(nb::object linearizer, nb::dict layout) : layout_(std::move(linearizer), std::move(layout)) {}
@@ -49,6 +76,10 @@ class Program {
 
   const ProgramLayout& layout() const { return layout_; }
   WorkspacePool& pool() { return pool_; }
+
+  // The pace of requests of so many nodes: sizes within a fifth of each other are taken together.
+  Pace& pace(std::int64_t nodes);
+  bool uses_team = true;  // did the last request?
 
   // Raises RuntimeError after drop_references().
   Linearizer& linearizer() const;
@@ -59,6 +90,8 @@ class Program {
  private:
   ProgramLayout layout_;
   WorkspacePool pool_;
+  static constexpr std::size_t kSizesPerDoubling = 4;
+  std::array<Pace, 64 * kSizesPerDoubling> paces_;  // in place: used while others call
 };
 
 // A request in its workspace, and what the program made of it. It holds the memory of the call until it is collected.
@@ -72,7 +105,8 @@ class Run {
 
   // Linearize a list of structures or a Forest into the workspace. `merge` as in Request::linearize.
   void prepare(Request& request, nb::handle structures, bool merge = true);
-  // Run the compiled function without the GIL, on `threads` threads where they can be had.
+  // Run the compiled function, on `threads` threads where they can be had and are faster than one; without the GIL,
+  // unless that takes no longer than handing the GIL over.
   void execute();
   // Write the states at the roots into the arrays that were given, or into new ones.
   void write_roots();

@@ -135,6 +135,8 @@ class Request {
   // classify.cpp
   void classify();
   std::int32_t kind_of(std::int32_t node);
+  bool all_checked() const;
+  void check_lengths();
   Branch answer(const Test& test, std::int32_t node);
   std::int32_t follow(const Path& path, std::int32_t node) const;
   PyObject* kept(std::int32_t node, int attribute);

@@ -1,15 +1,21 @@
 // Running a program: from structures to states.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "errors.hpp"
 #include "program.hpp"
+#include "without_gil.hpp"
 
 namespace cortex {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t kNumNodes = 0, kNumRoots = 2;
+constexpr double kTooShort = 3000;  // nanoseconds; handing the GIL to another thread and taking it back takes as long
 
 }  // namespace
 
@@ -37,7 +43,7 @@ Run::~Run() {
 
 void Run::prepare(Request& request, nb::handle structures, bool merge) {
   const ProgramLayout& layout = program_->layout();
-  if (threads_ > 1) wake_team(threads_);
+  if (threads_ > 1 && program_->uses_team) wake_team(threads_);
   request.linearize(structures, threads_, merge);
   const std::vector<std::int64_t>& sizes = request.numbering().sizes;
   if (single_ && sizes[kNumRoots] != 1)
@@ -68,8 +74,27 @@ void Run::execute() {
   Workspace& workspace = *workspace_;
   if (workspace.sizes[kNumNodes] == 0) return;
   const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
-  nb::gil_scoped_release without_gil;
-  run_on_team(job, threads_);
+  const auto nodes = static_cast<double>(workspace.sizes[kNumNodes]);
+  const auto run = [&](std::int64_t threads) {
+    const auto start = Clock::now();
+    const bool on_team = run_call(job, threads);
+    const std::chrono::duration<double, std::nano> taken = Clock::now() - start;
+    return std::pair(on_team, taken.count() / nodes);
+  };
+  Pace& pace = program_->pace(workspace.sizes[kNumNodes]);
+  const std::int64_t threads = threads_ > 1 && pace.prefers_team() ? threads_ : 1;
+  program_->uses_team = threads > 1;
+  if (pace.expected(threads > 1) * nodes < kTooShort) {
+    const auto [on_team, taken] = run(threads);
+    pace.see(on_team, taken);
+    return;
+  }
+  std::pair<bool, double> found;
+  {
+    const WithoutGil without_gil;
+    found = run(threads);
+  }
+  pace.see(found.first, found.second);
 }
 
 std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool leading_axis) const {

@@ -56,6 +56,7 @@ class Reader {
     for (nb::handle field : items("int_fields")) read_int_field(field);
     for (nb::handle field : items("float_fields")) read_float_field(field);
     read_uses();
+    read_lengths();
     read_groups();
     if (source_.contains("variants")) read_variants(nb::cast<nb::dict>(source_["variants"]));
     for (NodeAttribute& a : spec_.attributes)
@@ -246,6 +247,41 @@ class Reader {
     for (std::size_t i = 0; i < spec_.int_fields.size(); ++i) spec_.int_fields[i].everywhere = used_everywhere(true, i);
     for (std::size_t i = 0; i < spec_.float_fields.size(); ++i)
       spec_.float_fields[i].everywhere = used_everywhere(false, i);
+  }
+
+  void read_lengths() {
+    if (!source_.contains("lengths")) return;
+    const nb::list lengths = items("lengths");
+    if (static_cast<int>(lengths.size()) != spec_.num_kinds)
+      python_error(PyExc_ValueError, "a linearizer's spec needs one entry per kind in 'lengths'");
+    for (std::size_t k = 0; k < lengths.size(); ++k) {
+      if (lengths[k].is_none()) continue;
+      Lengths& own = spec_.kinds[k].lengths;
+      std::int64_t entries = 1;
+      own.most = int_of(lengths[k][1]);
+      for (nb::handle name : list_of(lengths[k][0])) {
+        own.lists.push_back(find(spec_.lists, text_of(name)));
+        entries *= own.most + 1;
+        if (own.lists.back() < 0) python_error(PyExc_ValueError, "a linearizer's spec checks an unknown list");
+      }
+      own.array = nb::object(lengths[k][2]);
+      auto* array = reinterpret_cast<PyArrayObject*>(own.array.ptr());
+      if (!PyArray_Check(own.array.ptr()) || PyArray_TYPE(array) != NPY_UINT8 || !PyArray_IS_C_CONTIGUOUS(array) ||
+          PyArray_SIZE(array) != entries)
+        python_error(PyExc_ValueError, "a linearizer's spec needs a byte for each number of children in 'lengths'");
+      own.table = static_cast<const std::uint8_t*>(PyArray_DATA(array));
+      spec_.has_lengths = true;
+    }
+    spec_.one_list_each = spec_.has_lengths;
+    for (const KindUse& kind : spec_.kinds) {
+      const Lengths& own = kind.lengths;
+      spec_.one_list_each &= own.lists.size() <= 1;
+      if (own.lists.empty()) {
+        spec_.list_lengths.push_back({&kAlwaysChecked, 0, 0});
+      } else {
+        spec_.list_lengths.push_back({own.table, own.lists[0], static_cast<std::int32_t>(own.most)});
+      }
+    }
   }
 
   void read_groups() {

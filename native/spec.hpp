@@ -1,6 +1,8 @@
 // What a model asks of a structure, read once from the dictionary that the Python side builds.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,11 +80,37 @@ struct Demand {
   Path path;
 };
 
+// For which numbers of children a kind of any arity is known to be right; see frontend/arity/lengths.py.
+//
+// The Python side sets entries of the table while requests are linearized by other threads; both hold the GIL.
+struct Lengths {
+  std::vector<int> lists;  // empty for other kinds
+  std::int64_t most = 0;   // longer lists are like those of this length
+  nb::object array;        // what keeps the table
+  const std::uint8_t* table = nullptr;
+
+  // The entry of a node with these numbers of children in all lists; the first of `lists` counts most.
+  std::int64_t entry(const std::int32_t* list_len) const {
+    std::int64_t at = 0;
+    for (const int list : lists)
+      at = at * (most + 1) + std::min<std::int64_t>(std::max(list_len[list], 0), most);
+    return at;
+  }
+};
+
+// The same where it is one list; for kinds that need no check, a table of one entry that says so.
+struct ListLength {
+  const std::uint8_t* table;
+  std::int32_t list, most;
+};
+constexpr std::uint8_t kAlwaysChecked = 1;
+
 // What the code of one kind reads.
 struct KindUse {
   std::vector<FieldRef> fields;  // of the node itself
   std::vector<Demand> reads;     // of nodes further down
   std::vector<Path> needs;       // nodes further down that must exist
+  Lengths lengths;
 };
 
 // Which nodes run together; see lower/linear_form.py.
@@ -106,7 +134,9 @@ struct Spec {
   std::vector<IntField> int_fields;
   std::vector<FloatField> float_fields;
   std::vector<KindUse> kinds;
-  bool has_reads = false, has_needs = false;
+  bool has_reads = false, has_needs = false, has_lengths = false;
+  std::vector<ListLength> list_lengths;  // per kind, where `one_list_each`
+  bool one_list_each = false;            // each kind is checked for the length of one list at most
   Batching batching = Batching::kHeight;
   std::vector<std::int32_t> group_kind;  // per kind: the kind that its groups are said to have
   bool shared = false;                   // some kinds share groups, so that a node's kind must be told

@@ -2,12 +2,15 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <system_error>
 #include <thread>
+
+#include "relax.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -22,14 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::atomic<std::int64_t> spin_microseconds{50};
-
-inline void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+constexpr std::int64_t kMostCaution = 16;
 
 // Rounding and the treatment of denormal numbers: a worker computes in the caller's mode, or its bits would differ.
 struct FloatingPoint {
@@ -43,10 +39,23 @@ struct FloatingPoint {
 #endif
 };
 
+std::int64_t nanoseconds(clockid_t clock) {
+  timespec now{};
+  return clock_gettime(clock, &now) == 0 ? now.tv_sec * 1'000'000'000LL + now.tv_nsec : 0;
+}
+
+clockid_t clock_of_this_thread() {
+  clockid_t clock = CLOCK_MONOTONIC;
+  pthread_getcpuclockid(pthread_self(), &clock);
+  return clock;
+}
+
 // What concerns one thread. Each line of the cache has one writer.
 struct alignas(128) Member {
   std::atomic<std::uint64_t> arrived{0};  // number of the job and of the barriers it has come to
   std::uint64_t here = 0;                 // the same, for the thread itself
+  std::int64_t lost = 0;                  // nanoseconds of this job in which threads without a processor made it wait
+  clockid_t clock = CLOCK_MONOTONIC;      // the thread's own time; valid while it has a job
   alignas(64) std::atomic<std::uint64_t> given{0};  // number of the last job for this thread
   alignas(64) std::atomic<std::uint64_t> done{0};   // number of the last job it finished
   alignas(64) std::atomic<int> parked{0};
@@ -60,19 +69,27 @@ struct Team {
   FloatingPoint floating_point;
   std::uint64_t jobs = 0;
   std::int64_t size = 1;  // workers and the caller
+  std::int64_t caution = 1;                  // a call that lost time makes others run alone for so many times as long
+  std::atomic<std::int64_t> alone_until{0};  // nanoseconds of the clock; calls do without the team before
   alignas(64) std::atomic<bool> busy{false};
   Member members[kMaxThreads];
 };
 
-// Wait until `flag` has come to `value`. Threads of a job wait for each other for microseconds; where that takes
-// longer, somebody else needs the processor, perhaps the very thread that is waited for.
-void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value, int patience) {
-  for (int looks = 0; flag.load(std::memory_order_acquire) < value; ++looks) {
-    if (looks < patience)
-      relax();
-    else
-      std::this_thread::yield();
+// Wait until `flag` of `other` has come to `value`, and return for how many nanoseconds it or we had no processor.
+// Threads of a job wait for each other for microseconds; where that takes longer, somebody else needs the processor,
+// perhaps the very thread that is waited for.
+std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, std::uint64_t value, int patience) {
+  for (int looks = 0; looks < patience; ++looks) {
+    if (flag.load(std::memory_order_acquire) >= value) return 0;
+    relax();
   }
+  const clockid_t theirs = other.clock;
+  const auto without_processor = [theirs] {
+    return 2 * nanoseconds(CLOCK_MONOTONIC) - nanoseconds(theirs) - nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  };
+  const std::int64_t before = without_processor();
+  while (flag.load(std::memory_order_acquire) < value) std::this_thread::yield();
+  return std::max<std::int64_t>(0, without_processor() - before);
 }
 
 void barrier(void* given, std::int64_t thread) {
@@ -81,11 +98,12 @@ void barrier(void* given, std::int64_t thread) {
   const std::uint64_t here = ++me.here;
   me.arrived.store(here, std::memory_order_release);
   for (std::int64_t t = 0; t < team.threads; ++t)
-    if (t != thread) await(team.members[t].arrived, here, team.patience);
+    if (t != thread) me.lost += await(team.members[t], team.members[t].arrived, here, team.patience);
 }
 
 void run_share(Team& team, std::int64_t thread, std::uint64_t number) {
   team.members[thread].here = number << 32;
+  team.members[thread].lost = 0;
   team.job.entry(team.job.arrays, team.job.sizes, thread, team.threads, &team);
 }
 
@@ -113,6 +131,7 @@ void wake(Member& worker) {
 
 [[noreturn]] void work(Team& team, std::int64_t thread) {
   Member& me = team.members[thread];
+  me.clock = clock_of_this_thread();
   for (std::uint64_t last = 0;;) {
     last = next_job(me, last);
     team.floating_point.assume();
@@ -151,27 +170,53 @@ Team& team_of_process() {
 
 }  // namespace
 
-void run_on_team(const Job& job, std::int64_t threads) {
+void run_alone(const Job& job) { job.entry(job.arrays, job.sizes, 0, 1, nullptr); }
+
+bool run_on_team(const Job& job, std::int64_t threads) {
   threads = std::min(threads, kMaxThreads);
   Team* team = threads > 1 ? &team_of_process() : nullptr;
   if (!team || team->busy.exchange(true, std::memory_order_acquire)) {
-    job.entry(job.arrays, job.sizes, 0, 1, nullptr);
-    return;
+    run_alone(job);
+    return false;
   }
+  const std::int64_t start = nanoseconds(CLOCK_MONOTONIC);
   grow(*team, threads);
   threads = std::min(threads, team->size);
   team->threads = threads;
   team->patience = threads > static_cast<std::int64_t>(std::thread::hardware_concurrency()) ? 32 : 2000;
   team->job = job;
   team->floating_point = FloatingPoint();
+  team->members[0].clock = clock_of_this_thread();
   const std::uint64_t number = ++team->jobs;
   for (std::int64_t t = 1; t < threads; ++t) {
     team->members[t].given.store(number);
     wake(team->members[t]);
   }
   run_share(*team, 0, number);
-  for (std::int64_t t = 1; t < threads; ++t) await(team->members[t].done, number, team->patience);
+  std::int64_t lost = 0;
+  for (std::int64_t t = 1; t < threads; ++t) {
+    team->members[0].lost += await(team->members[t], team->members[t].done, number, team->patience);
+    lost = std::max(lost, team->members[t].lost);
+  }
+  lost = std::max(lost, team->members[0].lost);
+  const std::int64_t now = nanoseconds(CLOCK_MONOTONIC);
+  if (lost > (now - start) / 4) {
+    team->alone_until.store(now + team->caution * lost, std::memory_order_relaxed);
+    team->caution = std::min(2 * team->caution, kMostCaution);
+  } else {
+    team->caution = std::max<std::int64_t>(team->caution / 2, 1);
+  }
   team->busy.store(false, std::memory_order_release);
+  return threads > 1;
+}
+
+bool run_call(const Job& job, std::int64_t threads) {
+  Team* team = threads > 1 ? the_team.load(std::memory_order_acquire) : nullptr;
+  if (team && nanoseconds(CLOCK_MONOTONIC) < team->alone_until.load(std::memory_order_relaxed)) {
+    run_alone(job);
+    return false;
+  }
+  return run_on_team(job, threads);
 }
 
 void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads) {

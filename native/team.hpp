@@ -21,8 +21,13 @@ struct Job {
 inline constexpr std::int64_t kMaxThreads = 64;
 
 // Run `job` on `threads` threads, the calling one among them, and return when all have finished. On fewer where the
-// system gives no more, on this thread alone when another caller has the team.
-void run_on_team(const Job& job, std::int64_t threads);
+// system gives no more, on this thread alone when another caller has the team; false then.
+bool run_on_team(const Job& job, std::int64_t threads);
+
+// The same, but alone for a while after threads have waited for another that had no processor: on a busy machine one
+// thread is faster than several that wait for each other, each for a time slice of somebody else. The while is as long
+// as what was lost, and up to 16 times as long if that happens again and again.
+bool run_call(const Job& job, std::int64_t threads);
 
 // Run `entry` likewise, each thread with an array table of its own: thread t with tables[t].
 void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads);

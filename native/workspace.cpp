@@ -74,15 +74,19 @@ void Workspace::place(const std::vector<Block>& blocks, const std::vector<std::i
 
 std::unique_ptr<Workspace> WorkspacePool::take(std::size_t bytes) {
   if (idle_.empty()) return std::make_unique<Workspace>();
-  auto chosen = std::find_if(idle_.begin(), idle_.end(), [&](const auto& w) { return w->capacity() >= bytes; });
+  const auto large = [&](const Idle& i) { return i.workspace->capacity() >= bytes; };
+  const auto mine = [&](const Idle& i) { return i.user == std::this_thread::get_id() && large(i); };
+  auto chosen = std::find_if(idle_.begin(), idle_.end(), mine);
+  if (chosen == idle_.end()) chosen = std::find_if(idle_.begin(), idle_.end(), large);
   if (chosen == idle_.end()) --chosen;
-  std::unique_ptr<Workspace> workspace = std::move(*chosen);
+  std::unique_ptr<Workspace> workspace = std::move(chosen->workspace);
   idle_.erase(chosen);
   return workspace;
 }
 
 void WorkspacePool::give(std::unique_ptr<Workspace> workspace) {
-  if (idle_.size() < kMaxIdle && workspace->capacity() <= kMaxIdleBytes) idle_.push_back(std::move(workspace));
+  if (idle_.size() < kMaxIdle && workspace->capacity() <= kMaxIdleBytes)
+    idle_.push_back({std::move(workspace), std::this_thread::get_id()});
 }
 
 }  // namespace cortex

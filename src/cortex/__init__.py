@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         layer_norm,
         leaky_relu,
         log,
-        matmul,
         max,
         maximum,
         mean,
@@ -46,30 +45,37 @@ if TYPE_CHECKING:
     from cortex.frontend.model import model
     from cortex.frontend.state import state
     from cortex.loader import load
+    from cortex.package.export import export
+    from cortex.primitives.conv2d import conv2d
+    from cortex.primitives.matmul import matmul
     from cortex.runtime.forest import Forest
 
 __version__ = "0.1.0"
 
 _FUNCTIONS = (
-    "abs", "concat", "dot", "einsum", "elu", "embedding", "exp", "full", "layer_norm", "leaky_relu", "log", "matmul",
-    "max", "maximum", "mean", "min", "minimum", "ones", "outer", "relu", "reshape", "sigmoid", "softmax", "split",
+    "abs", "concat", "dot", "einsum", "elu", "embedding", "exp", "full", "layer_norm", "leaky_relu", "log", "max",
+    "maximum", "mean", "min", "minimum", "ones", "outer", "relu", "reshape", "sigmoid", "softmax", "split",
     "sqrt", "stack", "sum", "tanh", "transpose", "where", "zeros",
 )  # fmt: skip
 
 _HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
     "Forest": "cortex.runtime.forest",
     "compile": "cortex.compiler",
+    "conv2d": "cortex.primitives.conv2d",
+    "export": "cortex.package.export",
     "field": "cortex.frontend.fields",
     "load": "cortex.loader",
+    "matmul": "cortex.primitives.matmul",
     "model": "cortex.frontend.model",
     "state": "cortex.frontend.state",
 }
 
 __all__ = [
     "CortexError", "Forest", "InternalError", "ModelError", "ScheduleError", "StructureError",
-    "abs", "compile", "concat", "dot", "einsum", "elu", "embedding", "exp", "field", "full", "layer_norm", "leaky_relu",
-    "load", "log", "matmul", "max", "maximum", "mean", "min", "minimum", "model", "ones", "outer", "relu", "reshape",
-    "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose", "where", "zeros",
+    "abs", "compile", "concat", "conv2d", "dot", "einsum", "elu", "embedding", "exp", "export", "field", "full",
+    "layer_norm", "leaky_relu", "load", "log", "matmul", "max", "maximum", "mean", "min", "minimum", "model", "ones",
+    "outer", "relu", "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose",
+    "where", "zeros",
 ]  # fmt: skip
 
 

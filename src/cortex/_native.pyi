@@ -4,10 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 class UnknownKind(Exception):
-    """No kind of the model fits a node."""
+    """No kind of the model fits a node, or is checked for the number of children that it has."""
 
     node: Any
     where: str
+    unchecked: list[Any]
+
+class Kernel:
+    """A compiled function on arrays of fixed sizes."""
+
+    def __init__(self, entry: int, arrays: list[tuple[str, Any]], keepalive: Any) -> None: ...
+    def run(self, inputs: tuple[Any, ...], out: Any, shape: tuple[int, ...], threads: int = 1) -> Any: ...
 
 class Linearizer:
     """Turns structures into the linear form that a spec describes."""

@@ -13,14 +13,14 @@ from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
 from cortex.codegen.object_code import ObjectCode
-from cortex.codegen.target import Target
+from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
 from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
-from cortex.errors import ScheduleError, StructureError
+from cortex.errors import ModelError, ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -64,7 +64,8 @@ def compile(
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
     examples: Any = None,
-    target: Target | None = None,
+    target: Target | str | None = None,
+    cpu: str | None = None,
     recursion: tuple[Step[ra.Model], ...] | None = None,
     choices: Choices | None = None,
     schedule: Schedule | None = None,
@@ -94,6 +95,9 @@ def compile(
     applied. Tables computed at load time, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.
 
+    `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
+    them). What this machine cannot run is for `cortex.export`, which writes a C package.
+
     `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
     read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
     channel. What the weights are multiplied with is rounded too, once per node, where that makes products faster: to
@@ -109,6 +113,7 @@ def compile(
         )
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
+    machine = _target(target, cpu)
 
     wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow)
 
@@ -119,7 +124,7 @@ def compile(
             trace.see(structures)
         trace.check_fields()
         wishes = Wishes(trace, structures, table_bytes)
-        plan = Plan(target or Target.host(), recursion, choices, schedule, wishes, narrow=narrow)
+        plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return Executable(
             trace,
             lambda m, threads: build(m, replace(plan, threads=threads)),
@@ -136,6 +141,16 @@ def compile(
     if entry is None:
         return executable(model, weights, structures)
     return CompiledModule(entry, structures, executable, wanted.save)
+
+
+def _target(target: Target | str | None, cpu: str | None) -> Target:
+    if isinstance(target, Target):
+        if cpu is not None:
+            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {target.cpu!r}; give one of the two.")
+        return target
+    if target is None and cpu not in (None, NATIVE):
+        raise ModelError(f"cpu={cpu!r}: give the target too: target={' or '.join(map(repr, CPUS))}.")
+    return Target.host() if target is None else Target.named(target, cpu)
 
 
 @dataclass(frozen=True)
@@ -218,7 +233,8 @@ class Plan:
         """The machine to be fast on: this one, with the registers of the target."""
         from cortex.runtime.measure_machine import here
 
-        return replace(here(), lanes=self.target.lanes, registers=self.target.registers)
+        t = self.target
+        return replace(here(), lanes=t.lanes, registers=t.registers, broadcasts=t.broadcasts)
 
     def on_recursion(self, m: ra.Model) -> tuple[tuple[Step[ra.Model], ...], tuple[Considered, ...]]:
         """The steps to apply to the simplified model, and what else was considered."""
@@ -236,7 +252,7 @@ class Plan:
 
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The steps to apply to the function `f` that `m` was lowered to."""
-        registers = Registers(self.target.registers, self.target.lanes)
+        registers = Registers(self.target.registers, self.target.lanes, self.target.broadcasts)
         narrow = None if self.narrow is None else NarrowWeights(self.inputs())
         if self.choices is not None:
             return default_schedule(f, registers, self.choices, narrow=narrow)
@@ -278,8 +294,8 @@ def build(m: ra.Model, plan: Plan) -> Compiled:
 
 
 def for_table(target: Target) -> Plan:
-    """How the program that fills a table is compiled."""
-    return Plan(target, ())
+    """How the program that fills a table is compiled: tables are filled here, by code that this machine can run."""
+    return Plan(target if target.runs_here() else Target.host(), ())
 
 
 def with_code(

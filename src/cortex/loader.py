@@ -60,7 +60,7 @@ def load(
     for part in saved.parts:
         accessors = restore_names(part.names, children, fields, what, names_read(part.model))
         roots = list if part.serving is None else part.serving.roots
-        kinds = KnownKinds(part.model, Weights(part.weights), accessors, roots)
+        kinds = KnownKinds(part.model, part.checked, Weights(part.weights), accessors, roots)
         made.append((part.serving, executable(saved, part, kinds, threads)))
     if saved.interface is None:
         return made[0][1]
@@ -77,9 +77,11 @@ def executable(saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | 
     wishes = Wishes(table_bytes=wanted.table_bytes)
     plan = Plan(host, wanted.recursion, wanted.choices, wanted.schedule, wishes, narrow=wanted.narrow)
     made = None
-    if saved.compiler and saved.compiler == compiler_contents() and part.target.runs_on(host):
-        code = _with_code(part.model, replace(plan, target=part.target, threads=part.built_for), part.program())
-        made = code, part.built_for
+    if saved.compiler and saved.compiler == compiler_contents():
+        program = part.program()
+        if program.target.runs_here():
+            code = _with_code(part.model, replace(plan, target=program.target, threads=part.built_for), program)
+            made = code, part.built_for
     return Executable(
         kinds,
         lambda m, threads: build(m, replace(plan, threads=threads)),
@@ -91,8 +93,13 @@ def executable(saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | 
 
 
 def _with_code(m: ra.Model, plan: Plan, program: Program) -> Compiled:
-    tables = tuple(
-        _with_code(table_model(program.entry.model, t), for_table(plan.target), p)
-        for t, p in zip(program.entry.model.tables, program.tables, strict=True)
-    )
+    pairs = zip(program.entry.model.tables, program.tables, strict=True)
+    tables = tuple(_filling(table_model(program.entry.model, t), plan, p) for t, p in pairs)
     return with_code(m, plan, program.entry, tables)
+
+
+def _filling(m: ra.Model, plan: Plan, program: Program) -> Compiled:
+    """The program that fills a table. It is for the machine that compiled, which may have been another one."""
+    if not program.target.runs_here():
+        return build(m, for_table(plan.target))
+    return _with_code(m, for_table(program.target), program)

@@ -84,3 +84,30 @@ def test_no_compilation_for_any_arity(kind: type[nn.Module]) -> None:
         with torch.no_grad():
             torch.testing.assert_close(fast(root), module(root), rtol=1e-4, atol=1e-5)
     assert executable.compilations == before
+
+
+class Limited(nn.Module):
+    """Treats numbers of children that only its attributes tell in ways of their own."""
+
+    def __init__(self, most: int, special: int) -> None:
+        super().__init__()
+        self.embedding, self.linear = nn.Embedding(20, H), nn.Linear(H, H)
+        self.most, self.special = most, special
+
+    def forward(self, node: Any) -> Any:
+        x = self.embedding(torch.tensor([node.word]))
+        if len(node.children) == 0:
+            return x
+        states = [self(child) for child in node.children[: self.most]]
+        h = torch.stack(states).mean(0)
+        return torch.tanh(self.linear(h)) if len(node.children) == self.special else torch.tanh(h + x)
+
+
+def test_numbers_of_children_that_attributes_tell() -> None:
+    torch.manual_seed(0)
+    module = Limited(14, 11).eval()
+    fast = cortex.compile(module, examples=[tree(Random(0), 2, 3)])
+    for arity in (9, 10, 11, 12, 13, 14, 15, 20, 11):
+        root = Tree(3, [Tree(i % 20, []) for i in range(arity)])
+        with torch.no_grad():
+            torch.testing.assert_close(fast(root), module(root), rtol=1e-4, atol=1e-5)

@@ -79,9 +79,6 @@ def test_bound_requests_on_a_team(compiled: Build) -> None:
 
 def test_a_second_caller_does_not_wait() -> None:
     """Two calls meet in the middle of the function: neither can be waiting for the other's team."""
-    node = type("Node", (), {})()
-    node.word = 1
-    node.children = []
     both = threading.Barrier(2, timeout=20)
     seen: list[int] = []
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -92,11 +89,8 @@ def test_a_second_caller_does_not_wait() -> None:
             both.wait()
 
     entry = function(body)
-    program = _native.Program(
-        _native.Linearizer(_spec()),
-        {"entry": ctypes.cast(entry, ctypes.c_void_p).value, "keepalive": entry, "sizes": [], "arrays": []},
-    )
-    callers = [threading.Thread(target=program.run, args=([node], True, 2)) for _ in range(2)]
+    address = ctypes.cast(entry, ctypes.c_void_p).value
+    callers = [threading.Thread(target=_native.run_entry, args=(address, [0, 0], 0)) for _ in range(2)]
     for c in callers:
         c.start()
     for c in callers:
@@ -105,11 +99,63 @@ def test_a_second_caller_does_not_wait() -> None:
     assert sorted(seen) == [1, 2, 2]
 
 
+def test_a_request_that_is_faster_alone_runs_alone() -> None:
+    """A function that takes 3 ms on a team and nothing on one thread; the team is tried again now and then."""
+    calls, on_team = 200, []
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+    def body(arrays: int, sizes: int, thread: int, threads: int, team: int) -> None:
+        if thread == 0:
+            on_team.append(threads > 1)
+            until = time.perf_counter() + (0.003 if threads > 1 else 0.0)
+            while time.perf_counter() < until:
+                pass
+
+    entry = function(body)
+    program = _native.Program(
+        _native.Linearizer(_spec()),
+        {"entry": ctypes.cast(entry, ctypes.c_void_p).value, "keepalive": entry, "sizes": [], "arrays": []},
+    )
+    node = type("Node", (), {"children": []})()
+    for _ in range(calls):
+        program.run([node], True, 2)
+    assert len(on_team) == calls
+    assert sum(on_team) <= 10
+
+
 def _spec() -> dict[str, Any]:
     return {
         "slots": [], "lists": ["children"], "accessors": {}, "num_kinds": 1, "tree": ("kind", 0),
         "int_fields": [], "float_fields": [], "uses": [[]], "needs": [[]],
     }  # fmt: skip
+
+
+ONE_PROCESSOR = """
+import os, random, time
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+import cortex
+from cortex import zoo
+entry = zoo.load("tree_gru")
+trees = entry.structures(random.Random(0), 1, 50)
+fast = cortex.compile(entry.model, entry.weights(128, 50), examples=trees, threads=2)
+used = {1: [], 2: []}
+for _ in range(20):
+    for threads in used:
+        start = time.process_time()
+        for _ in range(20):
+            got = fast(trees, threads=threads).nodes.h
+        used[threads].append(time.process_time() - start)
+assert (got == fast(trees, threads=1).nodes.h).all()
+print(sum(used[2]) / sum(used[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processors cannot be chosen on this system")
+def test_threads_without_processors_are_done_without() -> None:
+    """Two threads on one processor wait for each other; after some calls one of them does the work alone."""
+    done = subprocess.run([sys.executable, "-c", ONE_PROCESSOR], timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1.5
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -79,8 +79,8 @@ def test_text_says_what_llvm_must_know(target: Target) -> None:
     f = Func(f.name, f.sizes, (IndexFunction("child", Int(4)),), f.buffers, f.body)
     text = module_text(f, target)
     assert "ptr noalias nonnull readonly align 4 %index.child" in text
-    assert "ptr noalias nonnull readonly align 64 %buffer.x" in text
-    assert "ptr noalias nonnull align 64 %buffer.y" in text
+    assert "ptr noalias nonnull readonly align 4 %buffer.x" in text
+    assert "ptr noalias nonnull align 4 %buffer.y" in text
     assert "llvm.loop.unroll.disable" in text
     assert f'"prefer-vector-width"="{32 * target.lanes}"' in text
     assert not any(flag in text for flag in (" fast ", " nnan ", " contract ", " reassoc ", " afn "))

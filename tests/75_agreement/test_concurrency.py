@@ -7,6 +7,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from random import Random
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,33 @@ def test_four_threads_call_one_executable(name: str) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(run, range(4))) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("hidden", [4, 64])
+def test_callers_leave_time_to_others(hidden: int) -> None:
+    """Threads that call, some with functions too short to give the GIL away for, and one that counts."""
+    fast, roots, expected = model("tree_lstm", hidden)
+    done = Event()
+
+    def count() -> int:
+        counted = 0
+        while not done.is_set():
+            counted += 1
+        return counted
+
+    def call(first: int) -> bool:
+        mine = roots[first::2]
+        return all(
+            (np.array(fast(r)[0]) == e).all() for _ in range(40) for r, e in zip(mine, expected[first::2], strict=True)
+        )
+
+    with ThreadPoolExecutor(3) as pool:
+        counter = pool.submit(count)
+        try:
+            assert list(pool.map(call, range(2))) == [True, True]
+        finally:
+            done.set()
+        assert counter.result() > 100
 
 
 @cortex.model

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from click.testing import CliRunner
 
 from cortex.bench.data import workload
 from cortex.bench.limit import Machine, limit_us
-from cortex.bench.timing import interleave
+from cortex.bench.timing import LONGEST_REST, come_to_rest, interleave
 from cortex.cli.main import main
 
 SYSTEMS = ["cortex", "cortex-tables", "cortex-tables-sharing", "torch-eager", "torch-batched", "limit"]
@@ -109,6 +111,16 @@ def test_workload_from_a_treebank(tmp_path: Path) -> None:
     requests = workload("tree_gru", 1000, tmp_path)
     assert requests.source == "Stanford Sentiment Treebank"
     assert requests.levels(0, 2) == [6, 2, 2]
+
+
+def test_a_turn_starts_when_threads_of_the_last_one_rest() -> None:
+    work = threading.Thread(target=lambda: sum(i * i for i in range(500_000)))
+    work.start()
+    come_to_rest()
+    assert not work.is_alive()
+    start = time.perf_counter()
+    come_to_rest()
+    assert time.perf_counter() - start < LONGEST_REST
 
 
 def test_interleaving_times_each_system_on_new_objects() -> None:

@@ -17,6 +17,7 @@ MISTAKES = {
     "batch_zero": ["bench", "--batch", "0"],
     "unknown_zoo_model": ["explain", "tree_lstn"],
     "unknown_stage": ["explain", "tree_fc", "--stage", "ptx"],
+    "export_without_directory": ["export", "tree_fc"],
     "no_such_file": ["explain", "missing.py:encode"],
 }
 

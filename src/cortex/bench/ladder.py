@@ -57,7 +57,7 @@ class Rung:
     def schedule(self, m: ra.Model, target: Target, threads: int) -> Schedule:
         """The whole schedule for the traced model `m`; a ScheduleError where the model has no use for a step."""
         f = lower(apply(simplify(m), self.recursion), target.lanes)
-        registers = Registers(target.registers, target.lanes)
+        registers = Registers(target.registers, target.lanes, target.broadcasts)
         match self.loops:
             case "a nest per operator" | "fused":
                 steps = plain_schedule(f, registers, fuse=self.loops == "fused")

@@ -3,7 +3,12 @@
 In each turn one system runs all batches; then the next system has its turn. Turns, not calls, alternate: a
 system meets its own weights in the caches, as it would when serving, and slow drifts of the machine meet all
 systems. A system that has used more than its share of the time so far sits out a turn, so that slow systems do
-not take all repetitions from fast ones. Every call gets tree objects built just before, outside the timed part.
+not take all repetitions from fast ones. Every call gets tree objects of its own, built before, outside the timed part,
+for eight calls at a time: building evicts from the caches what calls use, and takes longer than some calls.
+
+Threads of one system must not take processors from the next one. Those of OpenMP go on looking for work for
+milliseconds after a call (libgomp for 5 to 7 ms here, other libraries for 200), so a turn starts when the process has
+come to rest. Since that puts every system's own threads to sleep, too, the first batch of a turn is run once untimed.
 """
 
 from __future__ import annotations
@@ -18,6 +23,10 @@ from typing import Any
 
 Run = Callable[[list[Any]], Any]
 MIN_TURNS = 3
+REST = 0.01  # seconds over which a process at rest uses next to no processor time; more than a time slice
+BUSY = 0.2  # of a processor, from which on some thread of the process is at work
+LONGEST_REST = 0.5
+AHEAD = 8  # batches that are built at a time
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,16 @@ def seconds(run: Run, batch: list[Any]) -> float:
     return time.perf_counter() - start
 
 
+def come_to_rest() -> None:
+    """Wait until no thread of this process is using a processor, or for half a second."""
+    until = time.perf_counter() + LONGEST_REST
+    while time.perf_counter() < until:
+        start, used = time.perf_counter(), time.process_time()
+        time.sleep(REST)
+        if time.process_time() - used < BUSY * (time.perf_counter() - start):
+            return
+
+
 def interleave(
     systems: Mapping[str, Run], batches: Sequence[Callable[[], list[Any]]], budget: float
 ) -> dict[str, Timing]:
@@ -96,12 +115,20 @@ def _turns(
             if turns >= MIN_TURNS and spent[name] > fair:
                 continue
             with paused_gc():
-                for i, fresh in enumerate(used):
-                    elapsed = seconds(run, fresh())
+                come_to_rest()
+                run(used[0]())
+                for i, batch in _built(used):
+                    elapsed = seconds(run, batch)
                     samples[name][i].append(elapsed)
                     spent[name] += elapsed
         turns += 1
     return samples
+
+
+def _built(used: Sequence[Callable[[], list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    """Every batch and its number, built a few ahead."""
+    for first in range(0, len(used), AHEAD):
+        yield from enumerate([fresh() for fresh in used[first : first + AHEAD]], first)
 
 
 def _summary(times: list[list[float]]) -> Timing:

@@ -14,11 +14,12 @@ from cortex.cli import output
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from cortex.bench.convolutions import Layer
     from cortex.bench.recursive import Row
 
-SUITES = ("recursive", "ablation", "machine")
+SUITES = ("recursive", "ablation", "machine", "conv", "matmul", "ranking")
 SHOWN = ("cortex", "cortex-tables", "torch-eager", "torch-batched", "limit")
-BUDGETS = {"recursive": 8.0, "ablation": 3.0}
+BUDGETS = {"recursive": 8.0, "ablation": 3.0, "conv": 1.0, "matmul": 0.5, "ranking": 5.0}
 
 
 def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
@@ -48,15 +49,30 @@ def _models(suite: str, text: str | None) -> list[str]:
     return models
 
 
+def _layers(text: str | None) -> list[Layer]:
+    """Parse "resnet50.0,resnet50.3"; all layers without it."""
+    from cortex.bench.convolutions import RESNET50
+
+    known = {layer.name: layer for layer in RESNET50}
+    wanted = list(known) if text is None else text.split(",")
+    for name in wanted:
+        if name not in known:
+            message = f"the suite has no model {name!r}; it has {next(iter(known))} to {list(known)[-1]}"
+            raise click.BadParameter(message, param_hint="'--models'")
+    return [known[name] for name in wanted]
+
+
 @click.command()
 @click.option("--suite", type=click.Choice(SUITES), default="recursive", show_default=True, help="What to measure.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the rows to FILE; - is standard output.")
 @click.option("--models", metavar="A,B", help="Models of the suite.  [default: all]")
 @click.option("--hidden", metavar="N,M", callback=_numbers, help="Hidden sizes.  [default: two per model]")
-@click.option("--batch", metavar="1,10", default="1,10", callback=_numbers, help="Batch sizes.", show_default=True)
+@click.option("--batch", metavar="1,10", callback=_numbers, help="Batch sizes.  [default: 1,10; 1 for conv]")
 @click.option("--threads", metavar="1", default="1", callback=_numbers, help="Threads.", show_default=True)
 @click.option(
-    "--budget", type=click.FloatRange(min=0), help="Seconds per cell.  [default: 8 for recursive, 3 for ablation]"
+    "--budget",
+    type=click.FloatRange(min=0),
+    help="Seconds per cell.  [default: 8 for recursive, 3 for ablation, 1 for conv, 0.5 for matmul, 5 for ranking]",
 )
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Folder that may hold sst/test.txt.  [default: CORTEX_DATA]"
@@ -66,7 +82,7 @@ def command(
     json_file: str | None,
     models: str | None,
     hidden: list[int] | None,
-    batch: list[int],
+    batch: list[int] | None,
     threads: list[int],
     budget: float | None,
     data: Path | None,
@@ -78,12 +94,31 @@ def command(
     does all work; cortex-tables and cortex-tables-sharing do less. Other peers run where CORTEX_PEERS has them.
     The suite "ablation" times Cortex with one optimization after the other, on all models of the paper.
     The suite "machine" measures the figures that limit is made of.
+    The suite "conv" times the convolutions of ResNet-50 beside oneDNN, in GFLOP/s; "ranking" says how well costs that
+    have seen no measurement rank measured variants of them. The models of both are resnet50.0 to resnet50.19.
+    The suite "matmul" times matrix products, square and skinny, beside MKL.
     """
     if suite == "machine":
         _machine(json_file)
         return
-    chosen = (_models(suite, models), hidden, batch, threads)
     seconds = BUDGETS[suite] if budget is None else budget
+    if suite == "conv":
+        from cortex.cli.bench_conv import run as run_conv
+
+        run_conv(json_file, _layers(models), batch or [1], threads, seconds)
+        return
+    if suite == "matmul":
+        from cortex.cli.bench_conv import run_products
+
+        run_products(json_file, threads, seconds)
+        return
+    if suite == "ranking":
+        from cortex.cli.bench_ranking import run as run_ranking
+        from cortex.options import Options
+
+        run_ranking(json_file, _layers(models), seconds, data or Options.from_environment().data)
+        return
+    chosen = (_models(suite, models), hidden, batch or [1, 10], threads)
     if suite == "ablation":
         from cortex.cli.bench_ablation import run
 

@@ -47,7 +47,8 @@ def lines(saved: Saved, with_steps: bool = False) -> Iterator[str]:
 
 def _part(part: SavedPart, with_steps: bool) -> Iterator[str]:
     m = part.model
-    entry = part.program().entry
+    program = part.program()
+    entry = program.entry
     sources = part.names["sources"]
     functions = [name for name, source in sources.items() if source is None]
     yield f"kinds      {', '.join(k.name for k in m.kinds)}"
@@ -58,7 +59,7 @@ def _part(part: SavedPart, with_steps: bool) -> Iterator[str]:
         yield f"to be given again when it is loaded, as functions: {', '.join(functions)}"
     numbers = sum(prod(array.shape) for array in part.weights.values())
     yield f"weights    {len(part.weights)} arrays, {numbers:,} numbers"
-    yield f"code       {len(entry.code):,} bytes for {_machine(part.target)}; {_threads(part.built_for)}"
+    yield f"code       {len(entry.code):,} bytes for {_machine(program.target)}; {_threads(part.built_for)}"
     yield f"schedule   {len(entry.schedule)} steps{'' if with_steps else ' (--schedule prints them)'}"
     if with_steps:
         yield from (f"  {step!r}" for step in entry.schedule)

@@ -12,7 +12,7 @@ import click
 
 from cortex.errors import CortexError
 
-COMMANDS = ("bench", "demo", "explain", "inspect", "report", "tune", "verify")
+COMMANDS = ("bench", "demo", "explain", "export", "inspect", "report", "targets", "tune", "verify")
 
 
 class LazyCommands(click.Group):

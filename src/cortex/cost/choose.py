@@ -122,17 +122,24 @@ class _Search:
         self.m, self.machine, self.requests, self.threads = m, machine, requests, threads
         self.recursion = ALWAYS
         self.considered: list[Considered] = []
+        self._last: Estimator | None = None
         self.best = self.estimate(ALWAYS)
 
     def estimate(self, recursion: Recursion) -> _Times:
         m = apply(self.m, recursion)
-        estimator = Estimator(lower(m, self.machine.lanes), self.machine)
+        estimator = self._estimator(lower(m, self.machine.lanes))
         forms = self.requests(m)
         estimates = tuple(estimator(form, self.threads) for form in forms)
         walking = WALK_US + HASH_US * m.dedup + AGENDA_US * (m.batching == "agenda")
         nodes = [len(form.arrays.get("order", ())) or form.sizes["num_nodes"] for form in forms]
         outside = [self.machine.call / 1e3 + walking * n for n in nodes]
         return _Times(estimator, m, estimates, tuple(e.us + o for e, o in zip(estimates, outside, strict=True)))
+
+    def _estimator(self, f: Func) -> Estimator:
+        """Of a program; steps that change only how requests are linearized leave it as it was."""
+        if self._last is None or self._last.func != f:
+            self._last = Estimator(f, self.machine)
+        return self._last
 
     def consider(self, step: Step[ra.Model], gain: str, loss: str, below: float = GAIN) -> None:
         """Take `step` if it pays: if it brings the time below that share."""

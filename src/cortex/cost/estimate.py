@@ -51,9 +51,9 @@ class Estimator:
     """Estimates requests for one lowered program on one machine."""
 
     def __init__(self, f: Func, machine: Machine) -> None:
-        self.machine = machine
+        self.func, self.machine = f, machine
         self.counter = Counter(f)
-        self.parts = parts_of(self.counter.sites, Registers(machine.registers, machine.lanes))
+        self.parts = parts_of(self.counter.sites, Registers(machine.registers, machine.lanes, machine.broadcasts))
 
     def __call__(self, form: LinearForm, threads: int = 1, sharing: Mapping = "columns") -> Estimate:
         """What the request will take on `threads` threads."""

@@ -47,8 +47,8 @@ class Issue:
     spilled: float
 
 
-def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
-    """What each list that computes issues."""
+def issues(sites: Sites, accesses: list[Access], registers: int, reserved: int = 1) -> list[Issue]:
+    """What each list that computes issues; `reserved` registers are for elements that all lanes are multiplied by."""
     by_site: dict[int, list[Access]] = {}
     for a in accesses:
         by_site.setdefault(a.site.number, []).append(a)
@@ -65,7 +65,7 @@ def issues(sites: Sites, accesses: list[Access], registers: int) -> list[Issue]:
         in_pairs = any(_takes_two_steps(s) for s in site.body)
         widening = 0.0 if in_pairs else sum(_share(a, chain) * _WIDENING.get(a.buffer.dtype, 0.0) for a in mine)
         links, live = _links(site, chain, sites)
-        spilled = max(0.0, live + loads / links + 1 - registers) * links if links else 0.0
+        spilled = max(0.0, live + loads / links + reserved - registers) * links if links else 0.0
         found.append(Issue(site, busy / _lanes(chain) + widening, loads, broadcasts, stores, links, spilled))
     return found
 

@@ -28,7 +28,8 @@ class Machine:
     `fma`: one vector multiply-add among many independent ones; `chain`: one that waits for the one before; `load`: one
     vector load from the nearest cache; `broadcast`: of one element into all lanes. `reads`: (bytes touched between two
     reads of the same data, GB/s). `loop`: entering and leaving a loop that is not unrolled; `branch`: choosing the arm
-    of a switch; `barrier`: all threads waiting for each other; `call`: from Python to the first statement and back.
+    of a switch; `barrier`: all threads waiting for each other; `call`: from Python to the first statement and back;
+    `broadcasts`: registers that a tile needs for single elements.
     """
 
     cpu: str
@@ -45,6 +46,7 @@ class Machine:
     loop: float = 2.0
     branch: float = 4.0
     call: float = 1500.0
+    broadcasts: int = 1
 
     @property
     def peak(self) -> float:

@@ -75,7 +75,7 @@ class Predictor:
         self.counter = Counter(f)
         self.movement = Movement(self.counter.sites)
         self.shares = Shares(self.counter.sites)
-        self.issues = issues(self.counter.sites, self.movement.accesses, machine.registers)
+        self.issues = issues(self.counter.sites, self.movement.accesses, machine.registers, machine.broadcasts)
         touched = self.movement.touched_by
         self.site = np.array([a.site.number for a in touched], int)
         self.phase = np.array([a.site.phase for a in touched], int)

@@ -62,7 +62,8 @@ class Tiles:
     def ns(self, nest: SumsNest, choice: TileChoice, rows: Array) -> float:
         """Nanoseconds of the sums of a nest in all groups."""
         m = self.machine
-        height, wide = Registers(m.registers, m.lanes).tile(nest.sums, nest.weights, nest.columns, choice)
+        registers = Registers(m.registers, m.lanes, m.broadcasts)
+        height, wide = registers.tile(nest.sums, nest.weights, nest.columns, choice)
         lengths, times = np.unique(rows[rows > 0], return_counts=True)
         if nest.rows is not None:
             lengths, times = np.array([nest.rows]), np.array([(lengths * times).sum()])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
-from cortex.frontend.decision import DecisionTree, Traced
+from cortex.frontend.decision import Traced
 from cortex.frontend.kind_names import kind_names
 from cortex.frontend.knowledge import Knowledge
 from cortex.ra.ir import Fact, Field, FieldDecl, Fill, Kind, Let, Lookup, Model, Param, ParamDecl, StateDecl, TensorType
 
 
-def assemble(k: Knowledge, tree: DecisionTree, is_refuted: Callable[[tuple[Fact, ...]], bool]) -> Model:
-    """The model as known so far: declarations for what its kinds read, kinds in the order they were traced."""
+def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -> Model:
+    """The model as known so far: declarations for what its kinds read, and its kinds with their guards."""
     assert k.states is not None
-    guarded = tree.guards(k, is_refuted)
     names = kind_names([guard for _, guard in guarded])
     states = tuple(StateDecl(name, kind) for name, kind in zip(k.states.names, k.states.types, strict=True))
     kinds = tuple(

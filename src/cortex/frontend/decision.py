@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cortex.errors import ModelError
-from cortex.frontend.facts import Answer
+from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.facts import Answer, Oracle
 from cortex.frontend.knowledge import Knowledge
 from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
@@ -21,12 +22,16 @@ from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 class Traced:
     """The trace of one kind: every question it asked, its graph and its results by the names of states.
 
-    `Fact(Length(name), None)` in the guard of a kind of any arity says that there may be any number of children.
+    `Fact(Length(name), None)` in the guard of a kind of any arity says that there may be any number of children, as
+    long as it has been `checked`.
     """
 
     guard: tuple[Fact, ...]
     lets: tuple[Let, ...]
     results: dict[str, str]
+    checked: CheckedLengths | None = None
+    found_from: Oracle | None = None
+    """Who answered when a kind of any arity was found; it can be asked as if it had other numbers of children."""
 
 
 class Untraced:
@@ -137,16 +142,18 @@ class DecisionTree:
     ) -> list[tuple[Traced, tuple[Fact, ...]]]:
         """Every kind with the facts that matter, in the order of tracing.
 
+        A kind that several combinations of lengths are kept from is there several times: no one guard excludes them.
+
         A question with only one answer so far does not matter where the facts above it imply the answer, or where
         `is_refuted` says that no node can answer otherwise. It stays where the other answer has not been met yet:
         a node that gives it is a new kind.
         """
-        found: dict[int, tuple[Fact, ...]] = {}
+        found: dict[int, list[tuple[Fact, ...]]] = {}
         stack: list[tuple[Tree | None, tuple[Fact, ...], tuple[Fact, ...]]] = [(self.settled, (), ())]
         while stack:
             at, asked, kept = stack.pop()
             if isinstance(at, Traced):
-                found[id(at)] = kept
+                found.setdefault(id(at), []).append(kept)
             elif isinstance(at, Branch) and at.rest is not None:
                 assert isinstance(at.test, Length)
                 for (_, count), below in at.answers.items():
@@ -162,7 +169,7 @@ class DecisionTree:
                     other = (*asked, Fact(at.test, not answer))
                     idle = single and (_is_implied(fact, asked, knowledge) or _is_idle(fact, other, is_refuted))
                     stack.append((below, (*asked, fact), kept if idle else (*kept, fact)))
-        return [(kind, found[id(kind)]) for kind in self.order]
+        return [(kind, guard) for kind in self.order for guard in found[id(kind)]]
 
 
 def settle(at: Tree) -> Tree:

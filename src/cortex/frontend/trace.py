@@ -2,6 +2,9 @@
 
 The function is called with a stand-in node once per kind. `explore` finds the kinds that can be known without a
 structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order.
+
+A kind of any number of children is used for those numbers only that it has been checked for: `see` checks the numbers
+that nodes have too, and `check` does so where nothing else is new.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.frontend.arity.check import check, check_ahead, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
+from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
@@ -32,16 +37,18 @@ from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
-from cortex.frontend.signals import MissingAttribute, NeedsExample, NeedsStates, Restart
+from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Model
+from cortex.ra.ir import Fact, Model
 
 MOST_REMEMBERED = 64
+MOST_AHEAD = 64
+"""Numbers of children up to this are checked before a model is saved; each takes milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +83,10 @@ class Trace:
         self._exploration: Exploration | None = None
         self._remembered: list[Any] = []
         """Requests that showed new kinds, where kinds cannot be found without them."""
+        self._forgotten = 0
+        self._has_forgotten = False
+        """Have requests seen before to be seen again?"""
+        self._checks = 0
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
@@ -102,6 +113,20 @@ class Trace:
     def known_kinds(self) -> int:
         """How many kinds have been traced."""
         return len(self._tree.order)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes when kinds are added, removed or forgotten."""
+        return self._forgotten, self._tree.changes
+
+    @property
+    def checks(self) -> int:
+        """How many numbers of children kinds of any arity have been found right for."""
+        return self._checks
+
+    def checked_lengths(self) -> list[tuple[tuple[Fact, ...], CheckedLengths | None]]:
+        """For each kind of the model its guard, and the numbers of children that it is for if it is of any arity."""
+        return [(guard, kind.checked) for kind, guard in self._guards()]
 
     @property
     def is_partial(self) -> bool:
@@ -145,22 +170,58 @@ class Trace:
                 self._refuse_unseen(roots)
             raise self._with_place(error, roots, called if names is None else names) from None
 
+    def check(self, nodes: Sequence[Any]) -> list[Any]:
+        """Check kinds of any arity for the numbers of children of these nodes alone; gives those left for `see`.
+
+        These are the nodes that their kinds are not right for, and those that the model cannot be traced for.
+        """
+        left = []
+        for node in nodes:
+            try:
+                seen = Seen(node, self._knowledge)
+                kind = self._tree.find(seen.answer)
+                if kind is None or not (is_checked(kind, seen) or self._checked(kind, Facts(seen)) is None):
+                    left.append(node)
+            except Restart:
+                self._forget()
+                self._has_forgotten = True
+                return list(nodes)
+            except (Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
+                left.append(node)
+        return left
+
+    def check_ahead(self) -> None:
+        """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
+        try:
+            for kind in self._tree.order:
+                check_ahead(self._knowledge, kind, MOST_AHEAD)
+        except Restart:
+            self._forget()
+            self._has_forgotten = True
+
+    def _checked(self, kind: Traced, facts: Facts) -> Traced | None:
+        """None if the kind is right for the node's number of children, else the kind that it should have."""
+        own = check(self._knowledge, kind, facts)
+        self._checks += own is None
+        return own
+
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
-        before = self._tree.changes
-        forgot = False
+        before = self.version
         done = False
         while not done:
             self.explore()
             try:
-                done = self._see_once(self._model.roots([*self._remembered, *roots] if forgot else roots))
-                if done and self._model.explores and self._tree.changes != before:
+                requests = [*self._remembered, *roots] if self._has_forgotten else roots
+                done = self._see_once(self._model.roots(requests))
+                if done and self._model.explores and self.version != before:
                     assert self._exploration is not None
                     self._exploration.run()
             except Restart:
                 self._forget()
-                forgot = True
-        is_new = forgot or self._tree.changes != before
+                self._has_forgotten = True
+        is_new = self._has_forgotten or self.version != before
+        self._has_forgotten = False
         if is_new and not self._model.explores:
             self._remembered += roots[: MOST_REMEMBERED - len(self._remembered)]
         return is_new
@@ -205,16 +266,22 @@ class Trace:
                 "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
                 self._knowledge.definition,
             )
-        return assemble(self._knowledge, self._tree, self._exploration.is_refuted)
+        return assemble(self._knowledge, self._guards())
 
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
         kinds = self.model().kinds
-        return say_why(self._tree, {id(t): kind.name for t, kind in zip(self._tree.order, kinds, strict=True)})
+        return say_why(self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=True)})
+
+    def _guards(self) -> list[tuple[Traced, Guard]]:
+        """The kinds of the model, in its order."""
+        assert self._exploration is not None
+        return self._tree.guards(self._knowledge, self._exploration.is_refuted)
 
     def _forget(self) -> None:
         self._tree = DecisionTree()
         self._exploration = None
+        self._forgotten += 1
         self._model.forgotten(self._knowledge)
 
     def _see_once(self, roots: list[Any]) -> bool:
@@ -232,13 +299,18 @@ class Trace:
         failed: list[Failed] = []
         for node in postorder(roots, k.children):
             seen = Seen(node, k)
-            if self._tree.find(seen.answer) is not None:
+            known = self._tree.find(seen.answer)
+            if known is not None and is_checked(known, seen):
                 continue
             facts = Facts(seen)
             try:
-                kind = trace_kind(k, facts)
+                if known is None and self._widened(seen):
+                    continue
+                kind = trace_kind(k, facts) if known is None else self._checked(known, facts)
+                if kind is None:
+                    continue
                 learn_counts(k, kind.guard)
-                if not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
+                if known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
                     self._tree.insert(kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
@@ -263,6 +335,16 @@ class Trace:
             self._leave_out(roots, failed)
         return not waiting and not failed
 
+    def _widened(self, seen: Seen) -> bool:
+        """Find the kind of a node with very many children from fewer of them: tracing takes time for each."""
+        fewer = with_fewer_children(seen)
+        if fewer is None:
+            return False
+        with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
+            widen(self._knowledge, self._tree, trace_kind(self._knowledge, Facts(fewer)), seen)
+        kind = self._tree.find(seen.answer)
+        return kind is not None and is_checked(kind, seen)
+
     def _reach(self) -> tuple[int, ...]:
         """Changes when more nodes may be reached than before."""
         k = self._knowledge
@@ -279,7 +361,9 @@ class Trace:
             if id(node) in problems:
                 raise problems[id(node)] from None
         for each in failed:
-            if self._tree.find(Seen(each.node, k).answer) is None:
+            seen = Seen(each.node, k)
+            known = self._tree.find(seen.answer)
+            if known is None or not is_checked(known, seen):
                 self._tree.insert(Traced(each.guard, (), {}))
 
     def _look_below(self, root: Any) -> None:

@@ -49,24 +49,25 @@ def _operand_fields(cls: type[Any]) -> tuple[str, ...]:
 def operands(n: Node) -> list[Node]:
     """The direct operands of `n`, left to right."""
     found: list[Node] = []
-    for name in _operand_fields(type(n)):
+    names = _OPERAND_FIELDS.get(type(n))
+    for name in _operand_fields(type(n)) if names is None else names:
         value = getattr(n, name)
-        if isinstance(value, Node):
-            found.append(value)
-        elif type(value) is tuple:
+        if type(value) is tuple:
             found += [item for item in value if isinstance(item, Node)]
+        elif isinstance(value, Node):
+            found.append(value)
     return found
 
 
 def walk(n: Node) -> Iterator[Node]:
     """`n` and all nodes below it, parents before operands."""
     stack = [n]
+    pop = stack.pop
     while stack:
-        top = stack.pop()
+        top = pop()
         yield top
-        below = operands(top)
-        below.reverse()
-        stack += below
+        if _OPERAND_FIELDS.get(type(top)) != ():  # else a variable or a constant, as are most
+            stack += operands(top)[::-1]
 
 
 def map_operands(n: T, f: Callable[[Any], Any]) -> T:
@@ -76,7 +77,8 @@ def map_operands(n: T, f: Callable[[Any], Any]) -> T:
     several, or none). `n` itself is returned when nothing changed.
     """
     changes: dict[str, Any] = {}
-    for name in _operand_fields(type(n)):
+    names = _OPERAND_FIELDS.get(type(n))
+    for name in _operand_fields(type(n)) if names is None else names:
         value = getattr(n, name)
         if isinstance(value, Node):
             new = f(value)

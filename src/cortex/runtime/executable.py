@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,33 +17,33 @@ from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import NARROW, ROUNDING, Buffer, Func, Scope
-from cortex.ilir.pack import pack
-from cortex.ilir.private import private_stride
-from cortex.ir.scalar import Int, Var
+from cortex.ilir.ir import NARROW, Func
 from cortex.lower.linear_form import NUM_PARTS, LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
+from cortex.runtime.arguments import arguments, field_align
 from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.known_kinds import Kinds
-from cortex.runtime.linearize import linearizer
+from cortex.runtime.linearize import Checked, linearizer
 from cortex.runtime.output import Output
+from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
-from cortex.runtime.storage import Array, padded
+from cortex.runtime.storage import Array, padded_zeros
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from cortex.codegen.object_code import ObjectCode
-    from cortex.frontend.torch.interface import Interface
-    from cortex.frontend.torch.serving import Serving
 
 T = TypeVar("T")
+Known = tuple[int, int]
+Version = tuple[int, int]
 
 MOST_THREADS = 64  # the size of a team
+TABLE_ROWS = 1024  # that are computed at a time
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -71,32 +71,17 @@ class Compiled:
         return self.make_func()
 
 
-@dataclass(frozen=True)
-class Part:
-    """An executable as it is at one moment: the model as it was traced, its weights, and what was made of it."""
-
-    model: ra.Model
-    weights: Mapping[str, Array]
-    accessors: Accessors
-    compiled: Compiled
-    threads: int
-    built_for: int  # threads
-    serving: Serving | None = None  # of a module: how it is called
-
-
-Save = Callable[["str | os.PathLike[str]", Sequence[Part], "Interface | None"], None]
-"""Writes a file that `cortex.load` reads."""
-
-
 class Executable:
     """A compiled model. Call it with a structure, a list of structures, or a `Forest` of arrays.
 
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;
-    `compilations` counts how often that happened. Calls may run in several threads at once.
+    `compilations` counts how often that happened. Calls may run in several threads at once. A kind of any number of
+    children is checked for each number when a request first has it, which takes milliseconds; nothing is compiled for
+    a number that the model treats like the others.
 
-    A call runs on `threads` threads of its own, by default as many as the model was compiled for, and on one if
-    another call is using the team of the process; results are the same to the bit. A model compiled for one thread is
-    compiled once more when a call first asks for several.
+    A call runs on `threads` threads of its own, by default as many as the model was compiled for; on one if another
+    call is using the team of the process, or one has been faster for requests of this size; results are the same to the
+    bit. A model compiled for one thread is compiled once more when a call first asks for several.
     """
 
     def __init__(
@@ -116,7 +101,9 @@ class Executable:
         self._threads = checked_threads(threads)
         self._built_for = self._threads if made is None else made[1]
         self._lock = Lock()
-        self._loaded: _Loaded | None = None if made is None else self._load(made[0])
+        self._loaded: _Loaded | None = None
+        if made is not None:
+            self._loaded = self._load(made[0], trace.version, trace.checked_lengths())
         self.compilations = 0
         if made is None and trace.known_kinds and not trace.is_partial:
             self._compile()
@@ -130,6 +117,13 @@ class Executable:
         batch = _batch(structures)
         single = batch is not structures
         team = self._team(threads)
+        loaded = self._loaded
+        if out is None and loaded is not None and not self._trace.is_partial:  # the way of most calls, without detours
+            try:
+                nodes = self._nodes(batch)
+                return Output(loaded.names, loaded.program.run(nodes, single, team if loaded.shared_out else 1))
+            except _native.UnknownKind:
+                pass
 
         def run(loaded: _Loaded) -> Output:
             return Output(
@@ -198,7 +192,7 @@ class Executable:
 
         form = self.linearize(structures)
         loaded = self._require()
-        compiled, machine = loaded.compiled, here()
+        compiled, machine, program = loaded.compiled, here(), loaded.program
         batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
         return make_report(
             compiled.model.name,
@@ -209,7 +203,7 @@ class Executable:
             timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
-            best_us(lambda: loaded.program.prepare(self._nodes(batch))),
+            best_us(lambda: program.prepare(self._nodes(batch))),
             self.deviation(structures),
         )
 
@@ -267,7 +261,7 @@ class Executable:
         with self._lock:
             self._trace.weights.replace(weights)
             if self._loaded is not None:
-                self._loaded = self._load(self._loaded.compiled)
+                self._loaded = self._load(self._loaded.compiled, self._loaded.version, self._loaded.checked)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the compiled model and its weights to a file, for `cortex.load`.
@@ -287,9 +281,11 @@ class Executable:
         self._require()
         with self._lock:
             assert self._loaded is not None
+            self._trace.check_ahead()
             m = self._trace.model()
             weights = self._trace.weights.arrays(p.name for p in m.params)
-            return Part(m, weights, self._trace.accessors, self._loaded.compiled, self._threads, self._built_for)
+            loaded, checked = self._loaded, self._trace.checked_lengths()
+            return Part(m, weights, self._trace.accessors, loaded.compiled, checked, self._threads, self._built_for)
 
     def _nodes(self, batch: Any) -> Any:
         """The request as nodes to walk."""
@@ -313,37 +309,60 @@ class Executable:
 
         A node of a new kind is looked at with those below it; if that does not settle it, all nodes are.
         """
-        loaded = self._loaded
+        known, loaded = self._known, self._loaded
         if loaded is None or self._trace.is_partial:
-            loaded = self._learn(_roots(batch), loaded)
-        for attempt in range(MAX_ATTEMPTS):
+            known, loaded, _ = self._learn(known, lambda: self._trace.see(_roots(batch)))
+        attempts = 0
+        while attempts < MAX_ATTEMPTS:
             try:
                 return call(loaded)
-            except _native.UnknownKind as unknown:
-                node, where = unknown.node, unknown.where
+            except _native.UnknownKind as error:
+                unknown = error
+            where = unknown.where
             try:
-                one = attempt < FEW_ATTEMPTS and self._trace.explores
-                learned = self._learn([node] if one else _roots(batch), loaded, [where] if one else None)
+                look = partial(self._look_at, unknown, batch, attempts < FEW_ATTEMPTS)
+                learned, loaded, looked = self._learn(known, look)
             except StructureError as error:
                 if error.says_where:
                     raise
                 raise StructureError(f"at {where} or below it, {error}") from None
-            if learned is loaded:
+            attempts += looked
+            if learned == known:
                 break
-            loaded = learned
+            known = learned
         raise StructureError(
             f"the node at {where} answers the model's questions differently each time it is asked. Fields that the "
             "model's control flow reads must be equal to themselves (NaN is not) and must not change."
         )
 
-    def _learn(self, nodes: list[Any], known: _Loaded | None, names: list[str] | None = None) -> _Loaded:
-        """Trace the kinds of `nodes` and compile again if any is new, unless another thread just did."""
+    def _learn(self, known: Known, look: Callable[[], object]) -> tuple[Known, _Loaded, bool]:
+        """Look at nodes, unless other threads have learned more than `known`, and compile again if kinds are new.
+
+        Gives what is known then, and whether this call has looked.
+        """
         with self._lock:
-            is_new = self._loaded is known and self._trace.see(nodes, names)
-            if is_new or self._loaded is None:
+            looks = self._known == known
+            if looks:
+                look()
+            if self._loaded is None or self._loaded.version != self._trace.version:
                 self._compile()
             assert self._loaded is not None
-            return self._loaded
+            return self._known, self._loaded, looks
+
+    @property
+    def _known(self) -> Known:
+        """Grows with all that requests have shown and calls can use."""
+        return self.compilations, self._trace.checks
+
+    def _look_at(self, unknown: _native.UnknownKind, batch: Any, is_first: bool) -> None:
+        """Check the numbers of children that are new; trace the kinds that are, at first of the node and below it."""
+        left = self._trace.check(unknown.unchecked)
+        if unknown.unchecked and not left:
+            return
+        if is_first and self._trace.explores and left in ([], [unknown.node]):
+            self._trace.see([unknown.node], [unknown.where])
+        else:
+            self._trace.see(_roots(batch))
 
     def _build_for(self, threads: int) -> None:
         """Compile for several threads, unless that has been done."""
@@ -354,38 +373,65 @@ class Executable:
                     self._compile()
 
     def _compile(self) -> None:
-        self._loaded = self._load(self._build(self._trace.model(), self._built_for))
+        compiled = self._build(self._trace.model(), self._built_for)
+        self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 
-    def _load(self, compiled: Compiled) -> _Loaded:
+    def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> _Loaded:
         weights = self._trace.weights.arrays(p.name for p in self._trace.model().params)
-        return _Loaded(compiled, weights, self._trace.accessors)
+        return _Loaded(compiled, weights, self._trace.accessors, version, checked)
 
 
 class _Loaded:
-    """Object code, weights and linearizer, ready to be called."""
+    """Object code, weights and linearizer, ready to be called.
 
-    def __init__(self, compiled: Compiled, weights: Mapping[str, Array], accessors: Any) -> None:
-        from cortex.codegen.llvm.load import load
+    `version` is what had been traced when it was compiled, `checked` the numbers of children that its kinds are for.
+    """
 
+    def __init__(
+        self,
+        compiled: Compiled,
+        weights: Mapping[str, Array],
+        accessors: Any,
+        version: Version = (0, 0),
+        checked: Sequence[Checked] = (),
+    ) -> None:
         self.compiled = compiled
+        self.version = version
+        self.checked = checked
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
         self.params = interp.derived(m, weights)
+        padding = {b.name: b.align for b in f.buffers}
+        tables: dict[str, Array] = {}  # as the code takes them
         for table, program in zip(m.tables, compiled.tables, strict=True):
-            self.params |= _fill(table, _Loaded(program, self.params, Accessors()))
-        align = max((b.align for b in f.buffers if b.scope is Scope.FIELD), default=1)
-        self.linearizer = linearizer(m, accessors, align=align, parts=NUM_PARTS.name in f.sizes)
-        code = load(compiled.code)
-        dtypes = {b.name: b.dtype for b in f.buffers}
-        packed = {p.buffer: pack(p, self.params, dtypes[p.buffer]) for p in f.packings}
-        arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
-        arrays += [_entry(m, b, self.params, packed, f.read) for b in f.buffers]
+            filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
+            self.params |= {name: view for name, (view, _) in filled.items()}
+            tables |= {name: whole for name, (_, whole) in filled.items()}
+        parts = NUM_PARTS.name in f.sizes
+        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, checked=checked)
         self.shared_out = f.shared_out
-        self.program = _native.Program(
+        self._program = self._load(tables) if compiled.code.target.runs_here() else None
+
+    def _load(self, tables: Mapping[str, Array]) -> _native.Program:
+        from cortex.codegen.llvm.load import load
+
+        f, code = self.compiled.signature, load(self.compiled.code)
+        arrays = arguments(self.compiled.model, f, self.params, tables)
+        return _native.Program(
             self.linearizer,
             {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
         )
+
+    @property
+    def program(self) -> _native.Program:
+        """The program in memory, where this machine can run it."""
+        if self._program is None:
+            raise ModelError(
+                f"{self.compiled.model.name} was compiled for {self.compiled.code.target}, which this machine cannot "
+                "run. cortex.export(fast, DIRECTORY) writes it as a C package; leave out `target` to call it here."
+            )
+        return self._program
 
     def most(self, threads: int) -> int:
         """`threads`, of which a program without parallel loops has work for one only."""
@@ -403,56 +449,22 @@ class _Loaded:
         return LinearForm(**self.linearizer.linearize(batch, threads))
 
 
-def _fill(table: ra.Table, loaded: _Loaded) -> dict[str, Array]:
-    """The parameters of a table: the states of a node for every value of the field."""
-    limit = next(f.limit for f in loaded.compiled.model.fields if f.name == table.field)
+def _fill(table: ra.Table, loaded: _Loaded, padding: Mapping[str, int]) -> dict[str, tuple[Array, Array]]:
+    """The parameters of a table, the states of a node for every value of the field, without padding and with it.
+
+    Some rows at a time, so that what is computed is still in the cache when it is written to its place.
+    """
+    m = loaded.compiled.model
+    limit = next(f.limit for f in m.fields if f.name == table.field)
     assert limit is not None
-    values = Forest.from_children(np.zeros(limit + 1, np.int64), [], {table.field: np.arange(limit)})
-    run = loaded.program.run(values, False)
-    return {name: run.root(state) for state, name in enumerate(table.params)}
-
-
-def _entry(
-    m: ra.Model, b: Buffer, params: Mapping[str, Array], packed: Mapping[str, Array], read: tuple[str, ...]
-) -> tuple[Any, ...]:
-    """How the native call finds the memory of a buffer."""
-    match b.scope:
-        case Scope.PARAM:
-            return "weight", padded(params[b.name] if b.name in read else np.zeros(1), b.align)
-        case Scope.PACKED:
-            return "weight", padded(packed[b.name], 1)
-        case Scope.FIELD:
-            return "field", b.name.removeprefix("field_")
-        case Scope.STATE:
-            state = next(s for s in m.outputs if f"state_{s.name}" == b.name)
-            return "state", state.name, state.type.shape, _row(b)
-        case Scope.PRIVATE:
-            return "private", private_stride(b)
-        case _:
-            match b.shape:
-                case (copies, Var(rows), *_) if copies == NUM_PARTS:
-                    return "scratch", rows, _words(b), NUM_PARTS.name
-                case (Var(rows), *_):
-                    return "scratch", rows, _words(b)
-                case _:
-                    return "scratch", None, _words(b)
-
-
-def _row(b: Buffer) -> int:
-    """Elements of one row of a buffer, padding included."""
-    return _elements(Buffer(b.name, b.dtype, b.shape[1:], b.scope, b.align))
-
-
-def _words(b: Buffer) -> int:
-    """The memory of one row of a scratch buffer, or of all of it where it has none, in words of 32 bits."""
-    return -(-_elements(b) // 2) if b.dtype in ROUNDING else _elements(b)
-
-
-def _elements(b: Buffer) -> int:
-    extents = [e.value for e in b.shape if isinstance(e, Int)]
-    if extents:
-        extents[-1] = -(-extents[-1] // b.align) * b.align
-    return int(np.prod(extents, dtype=np.int64))
+    shapes = [(limit, *s.type.shape) for s in m.outputs]
+    whole = [padded_zeros(shape, padding.get(n, 1)) for n, shape in zip(table.params, shapes, strict=True)]
+    views = [w[tuple(map(slice, shape))] for w, shape in zip(whole, shapes, strict=True)]
+    for first in range(0, limit, TABLE_ROWS):
+        values = np.arange(first, min(first + TABLE_ROWS, limit))
+        leaves = Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {table.field: values})
+        loaded.program.run(leaves, False, 1, [v[first : first + TABLE_ROWS] for v in views])
+    return dict(zip(table.params, zip(views, whole, strict=True), strict=True))
 
 
 def checked_threads(threads: int) -> int:
@@ -471,7 +483,7 @@ def _batch(structures: Any) -> Any:
     """Lists and tuples themselves are batches; subclasses of them (as some tree classes are) are structures."""
     if type(structures) in (list, tuple) or isinstance(structures, Forest):
         return structures
-    if isinstance(structures, Iterator):
+    if hasattr(type(structures), "__next__") and isinstance(structures, Iterator):
         raise StructureError(
             f"the model is called with a {type(structures).__name__}, which can be read only once; it takes a "
             "structure, a list of structures or a Forest"

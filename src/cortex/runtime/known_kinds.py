@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from cortex.errors import StructureError
+from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.frontend.torch.calls import Arguments, CallNode
 from cortex.frontend.unseen import ABSENT, attribute_of, refuse_unseen_children
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Model
+from cortex.ra.ir import Fact, Model
 from cortex.runtime.unknown_kind import why_unknown
 
 if TYPE_CHECKING:
@@ -25,10 +26,13 @@ class KnownKinds:
 
     explores = True
     is_partial = False
+    version = (0, 0)
+    checks = 0
 
     def __init__(
         self,
         m: Model,
+        checked: Sequence[CheckedLengths | None],
         weights: Weights,
         accessors: Accessors,
         roots: Callable[[Iterable[Any]], list[Any]] = list,
@@ -36,6 +40,7 @@ class KnownKinds:
         self.weights = weights
         self.accessors = accessors
         self._model = m
+        self._checked = tuple(checked)
         self._roots = roots
 
     @property
@@ -52,6 +57,17 @@ class KnownKinds:
         """The model as it was traced."""
         return self._model
 
+    def checked_lengths(self) -> list[tuple[tuple[Fact, ...], CheckedLengths | None]]:
+        """For each kind its guard, and the numbers of children that it is for if it is of any arity."""
+        return [(kind.guard, checked) for kind, checked in zip(self._model.kinds, self._checked, strict=True)]
+
+    def check(self, nodes: Sequence[Any]) -> list[Any]:
+        """Nothing can be checked any more: all of the nodes are left for `see`."""
+        return list(nodes)
+
+    def check_ahead(self) -> None:
+        """Nothing can be checked any more."""
+
     def roots(self, requests: Iterable[Any]) -> list[Any]:
         """The nodes that requests start from."""
         return self._roots(requests)
@@ -65,7 +81,7 @@ class KnownKinds:
         what = "the call" if isinstance(seen, Arguments) else f"a {type(seen).__name__}"
         why = ""
         with suppress(Exception):  # of the user's objects; the kind is unknown whatever they raise
-            why = why_unknown(self._model, node, self.accessors)
+            why = why_unknown(self._model, self._checked, node, self.accessors)
         error = StructureError(
             f"at {place}, {what} is of a kind of node that the saved model has no code for"
             f"{f' ({why})' if why else ''}, and the Python code that it could be traced from is not in the file. "

@@ -9,6 +9,9 @@ fields to read. The kinds' guards form a decision tree (see ra/ir.py), which is 
 A node's field is read exactly where some code reads it: because the node's own kind has a `Field` with an empty
 path (`uses`), or because a node further up has one whose path leads here (`reads`). Elsewhere it may be missing, and
 is 0 in the linear form. A child that code recurses into without the guard having asked for it must exist (`needs`).
+
+Kinds of any arity come with the numbers of children that they have been checked for (`lengths`), as tables that may
+change after the linearizer has been made. A node with another number is reported as one of an unknown kind is.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any, assert_never
 
 from cortex import _native
 from cortex.errors import InternalError
+from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.lower.linear_form import LinearForm
@@ -45,6 +49,7 @@ from cortex.ra.ir import (
 from cortex.runtime.forest import Forest
 
 Path = tuple[Hop, ...]
+Checked = tuple[tuple[Fact, ...], CheckedLengths | None]
 Inlinings = frozenset[tuple[Path, str]]
 
 
@@ -72,9 +77,11 @@ def linearizer(
     align: int = 1,
     max_nodes: int | None = None,
     parts: bool = False,
+    checked: Sequence[Checked] = (),
 ) -> _native.Linearizer:
     """The native linearizer of a model's structures; see `linearizer_spec`."""
-    return _native.Linearizer(linearizer_spec(m, accessors, align=align, max_nodes=max_nodes, parts=parts))
+    spec = linearizer_spec(m, accessors, align=align, max_nodes=max_nodes, parts=parts, checked=checked)
+    return _native.Linearizer(spec)
 
 
 def linearizer_spec(
@@ -84,12 +91,14 @@ def linearizer_spec(
     align: int = 1,
     max_nodes: int | None = None,
     parts: bool = False,
+    checked: Sequence[Checked] = (),
 ) -> dict[str, Any]:
     """What `_native.Linearizer` needs to know about a model.
 
     With `parts`, requests are divided into parts, as many as each call says. Rows of float fields are padded to a
     multiple of `align` elements. A request of more than `max_nodes` objects is refused (by default `MAX_OBJECTS`); a
-    `Forest`, which is in memory already, has only to fit the int32 ids.
+    `Forest`, which is in memory already, has only to fit the int32 ids. `checked` has the guards of the kinds that were
+    traced; without it, numbers of children are not checked.
     """
     given = accessors or Accessors()
     names = names_read(m)
@@ -109,6 +118,8 @@ def linearizer_spec(
     }
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
     spec["parts"] = parts
+    if any(lengths is not None for _, lengths in checked):
+        spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
     spec["max_nodes"] = MAX_OBJECTS if max_nodes is None else max_nodes
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)
@@ -118,6 +129,20 @@ def linearizer_spec(
 def names_read(m: Model) -> set[str]:
     """What is read of nodes, by the model's names."""
     return {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
+
+
+def _lengths(kind: Kind, checked: Sequence[Checked]) -> tuple[tuple[str, ...], int, Any] | None:
+    """The lists, the most that is told apart, and the table of the traced kind that `kind` was made from.
+
+    Steps on the recursion split kinds by further questions, so that the guard of the traced kind is how it begins.
+    Variants are chosen among nodes that have been checked.
+    """
+    if kind.variant_of:
+        return None
+    origins = [lengths for guard, lengths in checked if kind.guard[: len(guard)] == guard]
+    if len(origins) != 1:
+        raise InternalError(f"kind {kind.name} was made from {len(origins)} of the traced kinds")
+    return None if origins[0] is None else (origins[0].lists, origins[0].most, origins[0].table)
 
 
 def padded_elements(shape: tuple[int, ...], align: int) -> int:

@@ -57,6 +57,7 @@ def measure(target: Target, l1: int, l2: int) -> Machine:
         cpu=target.cpu,
         lanes=target.lanes,
         registers=target.registers,
+        broadcasts=target.broadcasts,
         fma=multiply_add_ns(target, kernels.accumulators(target)),
         chain=multiply_add_ns(target, 1),
         load=4 * target.lanes / falling[0][1],

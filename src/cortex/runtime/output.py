@@ -52,7 +52,8 @@ class Output(States):
     __slots__ = ("_run",)
 
     def __init__(self, names: tuple[str, ...], run: Any) -> None:
-        super().__init__(names, run.root)
+        self._names = names
+        self._get = run.root
         self._run = run
 
     @property

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 ALIGNMENT = 64
 LARGE_PAGE = 2 << 20
+F32 = np.dtype(np.float32)
 NARROW = frozenset(map(np.dtype, (np.uint16, np.float16, np.int8, np.int16)))
 
 Array = npt.NDArray[Any]
@@ -21,14 +22,17 @@ def padded(value: Array, align: int) -> Array:
 
     In f32, but for 16-bit floats and integers, which are packed weights and stay as they are.
     """
-    dtype = value.dtype if value.dtype in NARROW else np.dtype(np.float32)
-    shape = value.shape
+    array = padded_zeros(value.shape, align, value.dtype if value.dtype in NARROW else F32)
+    array[tuple(slice(n) for n in value.shape)] = value
+    return array
+
+
+def padded_zeros(shape: tuple[int, ...], align: int, dtype: np.dtype[Any] = F32) -> Array:
+    """Zeros, as `padded` makes them of an array of this shape."""
     if shape:
         shape = (*shape[:-1], -(-shape[-1] // align) * align)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    array: Array = _zeros(size).view(dtype).reshape(shape)
-    array[tuple(slice(n) for n in value.shape)] = value
-    return array
+    return _zeros(size).view(dtype).reshape(shape)
 
 
 def _zeros(size: int) -> npt.NDArray[np.uint8]:

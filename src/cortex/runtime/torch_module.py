@@ -13,7 +13,8 @@ from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving
-from cortex.runtime.executable import Executable, Part, Save
+from cortex.runtime.executable import Executable
+from cortex.runtime.part import Part, Save
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.ra.ir import Counts, Equals, HasLength, IsLeaf, IsNone, Length, Model, Test, Value
 
 
-def why_unknown(m: Model, node: Any, accessors: Accessors) -> str:
+def why_unknown(m: Model, checked: Sequence[CheckedLengths | None], node: Any, accessors: Accessors) -> str:
     """`node.op is 'Sort', and known is 'Join', 'Scan'`; "" where that takes more than the node itself to say."""
-    kinds = [kind for kind in m.kinds if not kind.variant_of]
+    kinds = list(m.kinds)
     for number in range(max((len(kind.guard) for kind in kinds), default=0)):
         facts = [kind.guard[number] for kind in kinds if len(kind.guard) > number]
+        if not facts:
+            break
         if len(facts) != len(kinds) or facts[0].test.path:
             return ""
         shown, answer = _answer(m, facts[0].test, node, accessors)
         kinds = [kind for kind, fact in zip(kinds, facts, strict=True) if fact.answer == answer]
         if not kinds:
             known = ", ".join(dict.fromkeys(repr(fact.answer) for fact in facts))
-            return f"{shown} is {answer!r}, and known is {known}" if shown else ""
-    return ""
+            return f"{shown} is {answer!r}, and known is {known}"
+    return "; ".join(_unchecked(checked[m.kinds.index(kind)], node, accessors) for kind in kinds)
+
+
+def _unchecked(checked: CheckedLengths | None, node: Any, accessors: Accessors) -> str:
+    """The numbers of children for which nobody has checked that the kind is right."""
+    if checked is None:
+        return ""
+    lengths = {name: len(accessors.items(node, name)) for name in checked.lists}
+    if lengths in checked:
+        return ""
+    known = ", ".join(" and ".join(map(str, each)) for each in np.argwhere(checked.table).tolist())
+    shown = " and ".join(f"len(node.{name}) is {count}" for name, count in lengths.items())
+    return f"{shown}, and known is {known}"
 
 
 def _answer(m: Model, test: Test, node: Any, accessors: Accessors) -> tuple[str, Any]:

@@ -1,1 +1,1 @@
-"""Compiled models as files; see docs/decisions/0012-saved-models.md."""
+"""Compiled models as files; see docs/decisions/0014-saved-models.md."""

@@ -15,11 +15,13 @@ from cortex.cache.encoding import decode
 from cortex.cache.entry import Entry
 from cortex.codegen.target import Target
 from cortex.errors import ModelError, ScheduleError
+from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.serving import Serving
 from cortex.ra import ir as ra
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
+from cortex.saved.checked import decode_checked
 from cortex.saved.container import unpack
 from cortex.saved.modules import decode_interface, decode_serving, decode_ways
 from cortex.saved.names import checked_sources
@@ -35,6 +37,7 @@ class Program:
     """Object code with what is needed to call it, and the programs that fill its tables."""
 
     entry: Entry
+    target: Target
     tables: tuple[Program, ...]
 
 
@@ -43,7 +46,7 @@ class SavedPart:
     """One model of a file. `program` reads what only the Cortex that wrote it is sure to understand."""
 
     model: ra.Model
-    target: Target
+    checked: tuple[CheckedLengths | None, ...]
     threads: int
     built_for: int
     weights: dict[str, Array]
@@ -88,9 +91,9 @@ def read(path: str | os.PathLike[str]) -> Saved:
 
 
 def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> SavedPart:
-    m, target = decode(data["model"]), decode(data["target"])
-    if not isinstance(m, ra.Model) or not isinstance(target, Target):
-        raise ValueError("model and target")
+    m, checked = decode(data["model"]), tuple(map(decode_checked, data["checked"]))
+    if not isinstance(m, ra.Model) or len(checked) != len(m.kinds):
+        raise ValueError("model and numbers of children")
     weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
     if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
         raise ValueError("weights of the model")
@@ -106,19 +109,20 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
 
     threads, built_for = _whole(data["threads"]), _whole(data["built_for"])
     serving = None if data["serving"] is None else decode_serving(data["serving"])
-    return SavedPart(m, target, threads, built_for, weights, data["names"], serving, program)
+    return SavedPart(m, checked, threads, built_for, weights, data["names"], serving, program)
 
 
 def _program(data: Any, sections: list[memoryview]) -> Program:
     m, steps, considered, signature = map(decode, data["parts"])
-    if not isinstance(m, ra.Model) or not isinstance(signature, Signature):
-        raise ValueError("model and signature")
+    target = decode(data["target"])
+    if not isinstance(m, ra.Model) or not isinstance(signature, Signature) or not isinstance(target, Target):
+        raise ValueError("model, signature and target")
     code = bytes(sections[_whole(data["code"])])
     entry = Entry(m, Schedule(steps), considered, signature, code, _text(data["name"]))
     tables = tuple(_program(table, sections) for table in data["tables"])
     if len(tables) != len(m.tables):
         raise ValueError("tables")
-    return Program(entry, tables)
+    return Program(entry, target, tables)
 
 
 def _array(shape: Any, section: memoryview) -> Array:

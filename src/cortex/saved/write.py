@@ -3,9 +3,9 @@
 The description of a model has, for each program (a module that is called with different constants has several):
 
     model       as it was traced: what is compiled again where the code does not fit the machine
-    target      the machine that the code is for
-    program     the model after the steps on its recursion, all steps, the signature, and the section with the code;
-                the same of the programs that fill its tables
+    checked     for each kind, the numbers of children that it is for if it is of any arity (checked.py)
+    program     the machine that the code is for, the model after the steps on its recursion, all steps, the signature,
+                and the section with the code; the same of the programs that fill its tables
     weights     names, shapes and sections; equal arrays share one
     names       what names mean on the user's objects (names.py)
     serving     how calls of a module become requests (modules.py); null for others
@@ -31,8 +31,10 @@ from cortex.errors import ModelError
 from cortex.frontend.torch.interface import Interface
 from cortex.ir.step import Step
 from cortex.ra import ir as ra
-from cortex.runtime.executable import Compiled, Part
+from cortex.runtime.executable import Compiled
 from cortex.runtime.linearize import names_read
+from cortex.runtime.part import Part
+from cortex.saved.checked import encode_checked
 from cortex.saved.container import pack
 from cortex.saved.modules import encode_interface, encode_serving
 from cortex.saved.names import describe_names
@@ -92,7 +94,7 @@ def _part(part: Part, sections: Sections) -> dict[str, Any]:
     names = names_read(part.model) | names_read(part.compiled.model)
     return {
         "model": encode(part.model),
-        "target": encode(part.compiled.code.target),
+        "checked": [encode_checked(lengths) for _, lengths in part.checked],
         "threads": part.threads,
         "built_for": part.built_for,
         "program": _program(part.compiled, sections),
@@ -109,6 +111,7 @@ def _program(compiled: Compiled, sections: Sections) -> dict[str, Any]:
     parts = (compiled.model, compiled.schedule.steps, compiled.considered, compiled.signature)
     return {
         "name": compiled.code.entry,
+        "target": encode(compiled.code.target),
         "parts": [encode(part) for part in parts],
         "code": sections.add(compiled.code.code),
         "tables": [_program(table, sections) for table in compiled.tables],

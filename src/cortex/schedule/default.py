@@ -152,7 +152,7 @@ def _tile_steps(
     rounding = _rounding(f, cluster, registers, narrow.inputs) if narrow is not None and narrow.inputs else []
     if narrow is not None and not rounding:
         widened = (3 if narrow.inputs == "i16" else 2) * nest.weights * vectors  # integers have scales, too
-        height = max(1, min(height, (registers.count - 1 - widened) // (sums * vectors)))
+        height = max(1, min(height, (registers.count - registers.broadcasts - widened) // (sums * vectors)))
     if rows is None or height == 1:
         rows, height = None, 1
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import isinf
 from typing import NoReturn
 
 from cortex.errors import ScheduleError
 from cortex.ilir.ir import Accumulate, Buffer, Case, For, Func, If, Let, Stmt, Store, Switch
 from cortex.ilir.show import show_stmts
 from cortex.ir.node import walk
+from cortex.ir.polynomial import interval_of
 from cortex.ir.scalar import Int, Load
+from cortex.ir.simplify import simplify
 from cortex.poly.conflict import Conflict
 
 Block = tuple[Stmt, ...]
@@ -105,6 +108,16 @@ def perfect_chain(loop: For, last: str) -> tuple[For, ...] | None:
 def constant_extent(loop: For) -> int | None:
     """The number of iterations of a loop from 0 to a constant."""
     return loop.hi.value if loop.lo == Int(0) and isinstance(loop.hi, Int) else None
+
+
+def reach(loop: For, extents: Mapping[str, int]) -> int | None:
+    """The constant that a loop's variable stays below, if it is never negative; the loops around are below `extents`.
+
+    A loop over the rows of an image that a filter meets, max(0, 1 - p)..min(3, 57 - p), stays below 3.
+    """
+    bounds = {name: (0, extent - 1) for name, extent in extents.items()}
+    lo, hi = (interval_of(simplify(e, bounds), bounds) for e in (loop.lo, loop.hi))
+    return int(hi[1]) if lo[0] >= 0 and not isinf(hi[1]) else None
 
 
 class Names:

@@ -10,7 +10,7 @@ from cortex.ir.node import Node, rewrite, walk
 from cortex.ir.scalar import Expr, Index, Int, Load, Var
 from cortex.ir.simplify import ceildiv, floordiv, free_vars, mod, substitute
 from cortex.ir.step import Step, step
-from cortex.schedule.locate import Block, Names, constant_extent, find_loop, refuse, replace_loop
+from cortex.schedule.locate import Block, Names, constant_extent, find_loop, reach, refuse, replace_loop
 
 
 @step
@@ -20,8 +20,8 @@ class Pack(Step[Func]):
     before:  for j in 0..256: for k in 0..256: i[j] += U[j, k] * s[k]
                                 for k in 0..256: o[j] += U[256 + j, k] * s[k]
     after:   ... i[j] += packed[j // 16, k, 0, j mod 16] * s[k]; o[j] += packed[j // 16, k, 1, j mod 16] * s[k]
-    legal:   always for params whose index uses only the columns, reduction loops and outer loops of constant
-             extent, and no index function; weights that do not depend on the column stay as they are.
+    legal:   always for params whose index uses only the columns, reduction loops and outer loops that stay between 0
+             and a constant, and no index function; weights that do not depend on the column stay as they are.
     """
 
     columns: str
@@ -96,7 +96,9 @@ def _weights_read(f: Func, loop: For) -> list[WeightUse]:
     turns: Counter[str] = Counter()
     for reductions, accumulate in _sums(loop.body, ()):
         extents = dict(around)
-        extents |= {r.var: e for r in reductions if (e := constant_extent(r)) is not None}
+        for r in reductions:
+            if (e := reach(r, extents)) is not None:
+                extents[r.var] = e
         last = reductions[-1].var
         turn = turns[accumulate.buffer]
         turns[accumulate.buffer] += 1

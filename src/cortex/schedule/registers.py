@@ -40,23 +40,24 @@ class SumsNest:
 
 @dataclass(frozen=True)
 class Registers:
-    """The vector registers of the machine: how many there are and how many f32 one holds."""
+    """The vector registers of the machine: how many there are, how many f32 one holds, how many hold broadcasts."""
 
     count: int
     lanes: int
+    broadcasts: int = 1
 
     def most_sums(self) -> int:
         """Accumulators a cluster may have before tiles get too low to hide the latency of an addition."""
-        return max(1, (self.count - 2) // 5)
+        return max(1, (self.count - 1 - self.broadcasts) // 5)
 
     def tile(self, sums: int, weights: int, columns: int, choice: TileChoice = AS_REGISTERS_ALLOW) -> tuple[int, int]:
         """(height, vectors) of the tile for `sums` accumulators fed by `weights` vectors of weights per column block.
 
-        rows * sums * vectors accumulators, the weights and one broadcast operand fit the registers.
+        rows * sums * vectors accumulators, the weights and the broadcast operands fit the registers.
         """
         wide = choice.wide if self.count >= 32 else max(1, choice.wide // 2)
         vectors = max(1, min(wide // max(sums, weights), -(-columns // self.lanes)))
-        height = (self.count - 1 - weights * vectors) // (sums * vectors)
+        height = (self.count - self.broadcasts - weights * vectors) // (sums * vectors)
         return max(1, min(height, choice.tallest)), vectors
 
     def unroll(self, accumulators: int) -> int:

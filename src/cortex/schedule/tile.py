@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Literal
 
 from cortex.ilir.ir import Barrier, Buffer, Case, For, Func, If, Let, LoopKind, Scope, Stmt, Store, Switch
 from cortex.ir.node import Node, rewrite
@@ -31,8 +32,9 @@ class Tile(Step[Func]):
              sums read nothing the nest writes. Columns have a constant extent. With rows=None one row is computed
              at a time and the sums stay in registers throughout.
 
-    Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the
-    last vector runs over row padding where that is harmless and is shorter where it is not.
+    Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the last
+    vector runs over row padding where that is harmless, else it is shorter. Loops named by `inside` run inside a block
+    of columns. The rest is one text for all "rows", or, if it is short, on the sums in "registers" (`epilogue`).
     """
 
     nest: str
@@ -42,6 +44,13 @@ class Tile(Step[Func]):
     vectors: int
     lanes: int
     unroll: tuple[int, ...]
+    inside: tuple[str, ...] = ()
+    epilogue: Literal["rows", "registers"] = "rows"
+
+    def __repr__(self) -> str:
+        """Python that rebuilds the step; what is as usual is left out."""
+        said = [f for f in fields(self) if f.name not in ("inside", "epilogue") or getattr(self, f.name) != f.default]
+        return f"Tile({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in said)})"
 
     def apply(self, f: Func) -> Func:
         """`f` with the nest tiled."""
@@ -58,6 +67,18 @@ class Tile(Step[Func]):
         rows = next((loop for loop in chain[:-1] if loop.var == self.rows), None)
         if self.rows is not None and rows is None:
             refuse(self, f"{self.rows!r} is not a loop between {self.nest!r} and {self.columns!r}.", f, self.nest)
+        others = [loop.var for loop in chain[:-1] if loop is not rows]
+        if not set(self.inside) <= set(others) or len(set(self.inside)) != len(self.inside):
+            reason = f"inside names loops of the nest, each once; it has {', '.join(others) or 'no others'}"
+            refuse(self, f"{reason}.", f, self.nest)
+        if self.epilogue not in ("rows", "registers"):
+            refuse(self, "the epilogue must be by 'rows' or in 'registers'.", f, self.nest)
+        by_name = {loop.var: loop for loop in chain}
+        order = [name for name in others if name not in self.inside] + list(self.inside)
+        for place, name in enumerate(order):
+            tied = (free_vars(by_name[name].lo) | free_vars(by_name[name].hi)) & set(order[place:])
+            if tied:
+                refuse(self, f"the bounds of {name!r} depend on {min(tied)!r}.", f, name)
         body = chain[-1].body
         if any(isinstance(s, If | Switch | Let | Barrier) for s in body):
             refuse(self, f"the body of {self.columns!r} has more than sums and stores.", f, self.columns)
@@ -88,7 +109,7 @@ class _Writer:
     ) -> None:
         self.tile, self.names, self.chain, self.rows, self.sums, self.extent = tile, names, chain, rows, sums, extent
         self.padded = padding_is_harmless(f, chain[-1].body, chain[-1].var, extent, tile.lanes)
-        self.staged = rows is not None and tile.height > 1
+        self.staged = rows is not None and tile.height > 1 and tile.epilogue == "rows"
         height = tile.height if rows is not None else 1
         self.acc = {b: names.fresh(f"{b}_acc") for b in sums.targets}
         self.stage = {b: names.fresh(f"{b}_tile") for b in sums.targets} if self.staged else {}
@@ -98,10 +119,26 @@ class _Writer:
         self.buffers += [Buffer(name, "f32", flat, Scope.PRIVATE, tile.lanes) for name in self.stage.values()]
 
     def nest(self) -> Block:
-        """Other loops outermost, then blocks of columns, then rows."""
+        """Other loops outermost, then blocks of columns, then the loops that are to be inside, then rows."""
         body = self.column_blocks()
-        for loop in reversed([loop for loop in self.chain[:-1] if loop is not self.rows]):
+        around = [loop for loop in self.chain[:-1] if loop is not self.rows and loop.var not in self.tile.inside]
+        for loop in reversed(around):
             body = (replace(loop, body=body),)
+        return body
+
+    def within(self, columns: _Columns) -> Block:
+        """The loops that run inside one block of columns, around its rows."""
+        loops = {loop.var: loop for loop in self.chain}
+        names: dict[str, Expr] = {}
+        fresh: list[For] = []
+        for name in self.tile.inside:  # every block of columns has loops of its own
+            lo, hi = (substitute(bound, names) for bound in (loops[name].lo, loops[name].hi))
+            names[name] = Var(self.names.fresh(f"{name}_in"))
+            fresh.append(For(f"{name}_in", lo, hi, (), loops[name].kind))
+        body = substitute(self.row_tiles(columns), names)
+        for loop, var in zip(reversed(fresh), reversed(names.values()), strict=True):
+            assert isinstance(var, Var)
+            body = (replace(loop, var=var.name, body=body),)
         return body
 
     def column_blocks(self) -> Block:
@@ -114,11 +151,11 @@ class _Writer:
         if blocks:
             block = Var(self.names.fresh(f"{self.tile.columns}_o"))
             columns = _Columns(mul(block, self.tile.vectors * lanes), self.tile.vectors, lanes)
-            stmts.append(For(block.name, Int(0), Int(blocks), self.row_tiles(columns)))
+            stmts.append(For(block.name, Int(0), Int(blocks), self.within(columns)))
         if vectors:
-            stmts += self.row_tiles(_Columns(Int((whole - vectors) * lanes), vectors, lanes))
+            stmts += self.within(_Columns(Int((whole - vectors) * lanes), vectors, lanes))
         if odd:
-            stmts += self.row_tiles(_Columns(Int(whole * lanes), 1, odd))
+            stmts += self.within(_Columns(Int(whole * lanes), 1, odd))
         return tuple(stmts)
 
     def row_tiles(self, columns: _Columns) -> Block:
@@ -140,14 +177,19 @@ class _Writer:
         body = (
             Let(first, add(lo, begin)),
             Let(here, sub(end, begin)),
-            Switch(here, tuple(Case(r, self.kernel(columns, first, r)) for r in range(1, height + 1))),
-            *self.rest(columns, first, here if height > 1 else Int(1)),
+            Switch(here, tuple(Case(r, self.exactly(columns, first, r)) for r in range(1, height + 1))),
+            *(self.rest(columns, first, here) if self.staged else ()),
         )
         return (
             Let(length, simplify(sub(hi, lo))),
             Let(tiles, ceildiv(length, height)),
             For(tile.name, Int(0), tiles, body),
         )
+
+    def exactly(self, columns: _Columns, first: Expr, height: int) -> Block:
+        """The sums of `height` rows, and, where they stay in registers, everything after them."""
+        sums = self.kernel(columns, first, height)
+        return sums if self.staged else (*sums, *self.rest(columns, first, Int(height)))
 
     def fixed_rows(self, columns: _Columns, count: int) -> Block:
         """Rows whose number is known: full tiles, then one exact tile for the rest."""

@@ -13,8 +13,13 @@ _LABEL = re.compile(r"^([.\w$\"]+):")
 _JUMP = re.compile(r"^\s+(?:j\w+|b|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\d+,)\s+(\.\w+)\s*$")
 _MULTIPLY_ADD = re.compile(r"^(?:v?fn?m(?:add|sub|la|ls)\w*|vdpbf16ps|vpdp\w+|v?pmaddwd)$")
 _ACTIVATION = re.compile(r"^v?f?(?:div|rndscale|round|frint|scalef)")
-_STACK = re.compile(r"\(%[re]sp\b|\[sp\b|\[x29\b")
-_FRAME = re.compile(r"\(%rbp\b")
+_COMMENT = re.compile(r"#\s.*|//.*")
+_STACK = re.compile(r"\(%[re]sp\b|\[sp\b")
+# Registers that point to the stack if the function says so, and are like any other if it does not.
+_FRAMES = (
+    (re.compile(r"^\s+movq\s+%rsp, %rbp$"), re.compile(r"\(%rbp\b")),
+    (re.compile(r"^\s+(?:mov|add)\s+x29, sp\b"), re.compile(r"\[x29\b")),
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ def kernels(assembly: str) -> tuple[Kernel, ...]:
     Loops that evaluate activation functions have multiply-adds too, and are told by their divisions and roundings. A
     loop is the text from a label to the last jump back to it; LLVM lays loops out in one piece.
     """
-    lines = [line.split("#", 1)[0].rstrip() for line in assembly.splitlines()]
+    lines = [_COMMENT.sub("", line).rstrip() for line in assembly.splitlines()]
     labels = {m[1]: i for i, line in enumerate(lines) if (m := _LABEL.match(line))}
     ends: dict[str, int] = {}
     for i, line in enumerate(lines):
@@ -52,7 +57,7 @@ def spills(assembly: str) -> tuple[str, ...]:
 
 def _kernel(label: str, lines: list[str], everything: list[str]) -> Kernel:
     instructions = tuple(line.strip() for line in lines if line.startswith(("\t", " ")) and line.strip()[:1] != ".")
-    framed = any(line.split() == ["movq", "%rsp,", "%rbp"] for line in everything)
-    on_stack = tuple(i for i in instructions if _STACK.search(i) or (framed and _FRAME.search(i)))
+    frames = [used for made, used in _FRAMES if any(made.match(line) for line in everything)]
+    on_stack = tuple(i for i in instructions if any(r.search(i) for r in (_STACK, *frames)))
     multiply_adds = sum(1 for i in instructions if _MULTIPLY_ADD.match(i.split()[0]))
     return Kernel(label, instructions, multiply_adds, on_stack)

@@ -20,7 +20,7 @@ _emitting = threading.Lock()
 
 def build(f: Func, target: Target) -> ObjectCode:
     """Compile `f`, which has no transcendental functions left, for `target`."""
-    start_llvm()
+    start_llvm(target)
     text = module_text(f, target)
     machine = _machine(target)
     module = _optimized(text, machine)
@@ -30,7 +30,7 @@ def build(f: Func, target: Target) -> ObjectCode:
 
 def assembly(text: str, target: Target) -> str:
     """The machine code of an LLVM module as text."""
-    start_llvm()
+    start_llvm(target)
     machine = _machine(target)
     module = _optimized(text, machine)
     with _constants_stay_in_memory():

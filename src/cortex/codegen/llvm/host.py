@@ -8,7 +8,7 @@ from functools import cache
 import llvmlite
 import llvmlite.binding as llvm
 
-from cortex.codegen.target import Target
+from cortex.codegen.target import NEON_BROADCASTS, Target
 
 _starting = threading.Lock()
 
@@ -19,10 +19,21 @@ def _start() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def start_llvm() -> None:
-    """Initialize LLVM's native back end; any thread may call this any number of times."""
+@cache
+def _start_all() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def start_llvm(target: Target | None = None) -> None:
+    """Initialize LLVM's native back end, and all others where `target` needs another one.
+
+    Any thread may call this any number of times.
+    """
     with _starting:
         _start()
+        if target is not None and not llvm.get_process_triple().startswith(target.architecture):
+            _start_all()
 
 
 def llvm_version() -> str:
@@ -35,12 +46,14 @@ def host_target() -> Target:
     """The target that describes this machine."""
     start_llvm()
     features = llvm.get_host_cpu_features()
+    broadcasts = 1
     if features.get("avx512f") and features.get("avx512vl") and features.get("avx512dq"):
         lanes, registers, has_fma = 16, 32, True
     elif features.get("avx2") and features.get("fma"):
         lanes, registers, has_fma = 8, 16, True
     elif features.get("neon"):
-        lanes, registers, has_fma = 4, 32, True
+        lanes, registers, has_fma, broadcasts = 4, 32, True, NEON_BROADCASTS
     else:
         lanes, registers, has_fma = 4, 16, False
-    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), lanes, registers, has_fma)
+    cpu, triple = llvm.get_host_cpu_name(), llvm.get_process_triple()
+    return Target(triple, cpu, features.flatten(), lanes, registers, has_fma, broadcasts)

@@ -17,10 +17,14 @@ _STORAGE_NAME = {"float": "f32", "i64": "i64", "i32": "i32", "half": "f16", "bfl
 
 def position(w: Writer, array: Array, index: list[Value]) -> Value:
     """The number of elements between the start of `array` and the element at `index`."""
-    total = integer(0)
+    total, step, offset = integer(0), 0, 0
     for i, stride in zip(index, array.strides, strict=True):
-        total = integers.add(w, total, integers.multiply(w, i, stride))
-    return total
+        if i.text or stride.text:
+            total = integers.add(w, total, integers.multiply(w, i, stride))
+        else:  # most of unrolled and vectorized code
+            step += i.step * stride.offset
+            offset += i.offset * stride.offset
+    return integers.add(w, total, Value("", "i64", 1, step, offset)) if step or offset else total
 
 
 def load(w: Writer, array: Array, at: Value) -> Value:

@@ -79,7 +79,9 @@ def _assemble(f: Func, w: Writer, written: set[str]) -> str:
         # Other threads write what is shared, so a barrier must be taken to change it: such pointers are not `noalias`.
         # They still cannot alias the weights, which are.
         shared = team and b.name in written and b.scope is not Scope.PRIVATE
-        kind = f"{'' if shared else 'noalias '}nonnull {'' if b.name in written else 'readonly '}align 64"
+        # Inputs and results may be arrays of the caller's, which are aligned to their elements only.
+        alignment = 4 if b.scope in (Scope.FIELD, Scope.STATE) else 64
+        kind = f"{'' if shared else 'noalias '}nonnull {'' if b.name in written else 'readonly '}align {alignment}"
         parameters.append(f"ptr {kind} {_name('buffer', b.name)}")
     parameters += [f"i64 {_name('size', name)}" for name in f.sizes]
 

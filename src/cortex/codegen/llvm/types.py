@@ -40,6 +40,7 @@ class Value(NamedTuple):
         return self.lanes == 1 and self.step == 0
 
 
+@lru_cache(maxsize=4096)
 def integer(value: int) -> Value:
     """A constant i64."""
     return Value("", "i64", 1, 0, value)

@@ -15,7 +15,7 @@ def to_f32(w: Writer, storage: str, n: int, x: str) -> str:
     """The f32 equal to `x`, of the LLVM type `storage`."""
     f32, i32 = type_text("f32", n), type_text("i32", n)
     match storage:
-        case "half" if w.target.has("f16c"):
+        case "half" if w.target.has("f16c") or w.target.has("neon"):
             return w.pure(f"fpext {type_text('f16', n)} {x} to {f32}")
         case "bfloat":
             return w.pure(f"fpext {type_text('bf16', n)} {x} to {f32}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 
 from cortex.frontend.arity.agree import Lengths, agree
@@ -20,7 +21,8 @@ from cortex.ra.write_out import write_out
 def find_pattern(traces: Iterable[tuple[Lengths, Traced]], lists: tuple[str, ...]) -> ir.Kind:
     """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
 
-    Its results are those of the traces in their order, its guard is empty; `lists` are the list relations of the model. Raises `NotAlike` if there is none.
+    Its results are those of the traces in their order, its guard is empty; `lists` are the list relations of the model.
+    Raises `NotAlike` if there is none.
     """
     seen: list[tuple[ir.Let, ...]] = []
     rolled: list[tuple[Lengths, Rolled]] = []
@@ -36,11 +38,11 @@ def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[s
     """Does `pattern` compute what `kind` computes for these numbers of children?
 
     Both are brought to one form: the pattern is written out where there is one child, the trace is rolled up where
-    there are several, and over no child every reduction is 0.
+    there are several, and over no child every reduction is 0. Most often that is enough; simplifying them takes longer.
     """
     declared = _declared([kind.lets, pattern.lets], lists)
     guard = tuple(ir.Fact(ir.Length(relation), n) for relation, n in lengths.items())
-    expected = ir.Kind("pattern", guard, pattern.lets, pattern.results)
+    expected = ir.Kind("pattern", guard, _with_numbers(pattern.lets, lengths), pattern.results)
     for relation, n in lengths.items():
         if n == 1:
             expected = write_out(expected, relation, 1, declared)
@@ -48,15 +50,31 @@ def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[s
 
     def form(lets: tuple[ir.Let, ...], results: tuple[str, ...], unstack_all: bool) -> ir.Kind:
         rolled = roll(lets, results, several, declared, unstack_all)
-        return simplify_kind(ir.Kind("rolled", guard, rolled.graph.builder.lets, rolled.results), declared)
+        return ir.Kind("rolled", guard, rolled.graph.builder.lets, rolled.results)
 
     # A value of the node stacked on one of its only child is a stack in the pattern, but need not look like one.
     for unstack_all in (False, True) if 1 in lengths.values() else (False,):
         with suppress(NotAlike):
             found = form(kind.lets, tuple(kind.results.values()), unstack_all)
-            if same_graph(form(expected.lets, expected.results, unstack_all), found):
+            wanted = form(expected.lets, expected.results, unstack_all)
+            if same_graph(wanted, found):
+                return True
+            if same_graph(simplify_kind(wanted, declared), simplify_kind(found, declared)):
                 return True
     return False
+
+
+def _with_numbers(lets: tuple[ir.Let, ...], lengths: Lengths) -> tuple[ir.Let, ...]:
+    """Lets of a node with these numbers of children."""
+
+    def number(let: ir.Let) -> ir.Let:
+        match let.op:
+            case ir.Arity(name) if name in lengths:
+                return replace(let, op=ir.Fill(float(lengths[name]), ()))
+            case _:
+                return let
+
+    return tuple(number(let) for let in lets)
 
 
 def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: tuple[str, ...]) -> Declared:

@@ -2,8 +2,9 @@
 
 A model that takes its children one by one asks how many there are, and its trace is for that number only. `widen` has
 the model traced for other numbers as well, as if the node had so many children (see `supposing`). Where these traces
-are instances of one pattern, the pattern is the kind of all of them, and of every other number of children. Numbers for
-which the trace is something else keep kinds of their own.
+are instances of one pattern, the pattern is the kind of all of them, and of every other number of children for which
+the same is found when a node first has it (see `check`). Numbers for which the trace is something else keep kinds of
+their own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import combinations
 from types import CodeType
 
 from cortex.frontend.arity.agree import Lengths
+from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.values import NotAlike
@@ -47,6 +49,8 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
             key = open_lengths(kind.guard, chosen)
             if key in tree.per_arity:
                 continue
+            if any(other.checked is not None and other.guard == key for other in tree.order):
+                return False  # there is one, which is not for this number of children
             try:
                 _Widening(k, tree, kind, oracle, chosen).run()
                 return True
@@ -58,9 +62,22 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     return False
 
 
+def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
+    """Is a kind of the same questions an instance of a kind of any arity?"""
+    assert merged.checked is not None
+    pattern = Kind("pattern", (), merged.lets, tuple(merged.results.values()))
+    known = _lengths_told(kind.guard, merged.checked.lists)
+    return list(kind.results) == list(merged.results) and is_instance(kind, pattern, known, tuple(k.lists))
+
+
 def open_lengths(guard: Guard, lists: tuple[str, ...]) -> Guard:
     """The guard with the lengths of these lists left open, and without questions about their items."""
     return tuple(fact for fact in _with_lengths(guard, lists, {}) if _item(fact.test, lists) is None)
+
+
+def asked_of_items(guard: Guard, lists: tuple[str, ...]) -> list[Test]:
+    """The questions about items of the lists."""
+    return [fact.test for fact in guard if _item(fact.test, lists) is not None]
 
 
 @dataclass(frozen=True)
@@ -74,15 +91,22 @@ class _Widening:
     chosen: tuple[str, ...]
 
     def run(self) -> None:
-        pattern = find_pattern(self._traces(), tuple(self.k.lists))
-        self._exclude(pattern)
+        traces: list[tuple[Lengths, Traced]] = []
+        pattern = find_pattern(self._traces(traces), tuple(self.k.lists))
         guard = open_lengths(self.kind.guard, self.chosen)
+        asked = frozenset(t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf))
+        checked = CheckedLengths(self.chosen, asked)
+        for lengths, _ in traces:
+            checked.add(lengths)
+        results = dict(zip(self.kind.results, pattern.results, strict=True))
+        merged = Traced(guard, pattern.lets, results, checked, self.oracle)
+        self._exclude(merged, checked)
         for other in list(self.tree.order):
-            if open_lengths(other.guard, self.chosen) == guard and self._fits(other, pattern):
+            if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):
                 self.tree.remove(other)
-        self.tree.insert(Traced(guard, pattern.lets, dict(zip(self.kind.results, pattern.results, strict=True))))
+        self.tree.insert(merged)
 
-    def _traces(self) -> Iterator[tuple[Lengths, Traced]]:
+    def _traces(self, made: list[tuple[Lengths, Traced]]) -> Iterator[tuple[Lengths, Traced]]:
         """Traces to find the pattern in, each made when those before it have been found to be alike."""
         for i in range(len(FOUND_AT)):
             lengths = self._lengths(i)
@@ -95,6 +119,7 @@ class _Widening:
                 raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
                 self._check_items(lengths, kind)
+            made.append((lengths, kind))
             yield lengths, kind
 
     def _lengths(self, i: int) -> dict[str, int]:
@@ -133,27 +158,24 @@ class _Widening:
             if isinstance(other, Traced) and (other.lets, other.results) != (kind.lets, kind.results):
                 raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
 
-    def _exclude(self, pattern: Kind) -> None:
-        """Keep lengths for which the trace is no instance of the pattern from the kind of any arity."""
+    def _exclude(self, merged: Traced, checked: CheckedLengths) -> None:
+        """Check the lengths that are most likely special; keep those that are from the kind of any arity."""
         base = self._lengths(0)
         for lengths in filter(self._is_possible, self._checked(base)):
             try:
                 other = self._attempt(lengths)
             except (NeedsExample, NeedsStates):
                 other = self.kind.guard
-            if isinstance(other, Traced) and self._asks_the_same(other.guard) and self._fits(other, pattern):
+            if isinstance(other, Traced) and self._asks_the_same(other.guard) and fits(self.k, other, merged):
+                checked.add(lengths)
                 continue
             guard = other.guard if isinstance(other, Traced) else other
             special = {name: n for name, n in lengths.items() if n != base[name]}
             self.tree.exclude(_before_items(_with_lengths(guard, self.chosen, special), self.chosen))
-        if not self._fits(self.kind, pattern):
+        if fits(self.k, self.kind, merged):
+            checked.add(_lengths_told(self.kind.guard, self.chosen))
+        else:
             self.tree.exclude(_before_items(self.kind.guard, self.chosen))
-
-    def _fits(self, kind: Traced, pattern: Kind) -> bool:
-        """Is a kind of the same questions an instance of the pattern?"""
-        lengths = {t.name: n for t, n in _facts(kind.guard) if isinstance(t, Length) and isinstance(n, int)}
-        known = {name: n for name, n in lengths.items() if name in self.chosen}
-        return list(kind.results) == list(self.kind.results) and is_instance(kind, pattern, known, tuple(self.k.lists))
 
     def _checked(self, base: dict[str, int]) -> Iterator[dict[str, int]]:
         """Lengths that may be special: each list by itself, and none or one in all lists."""
@@ -171,6 +193,12 @@ class _Widening:
 
 def _facts(guard: Guard) -> Iterator[tuple[Test, Answer]]:
     return ((fact.test, fact.answer) for fact in guard)
+
+
+def _lengths_told(guard: Guard, lists: tuple[str, ...]) -> dict[str, int]:
+    """The lengths of the node's own lists that the guard tells."""
+    told = {t.name: n for t, n in _facts(guard) if isinstance(t, Length) and not t.path and isinstance(n, int)}
+    return {name: n for name, n in told.items() if name in lists}
 
 
 def _with_lengths(guard: Guard, lists: tuple[str, ...], lengths: Lengths) -> Guard:

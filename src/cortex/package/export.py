@@ -1,0 +1,66 @@
+"""export(): write a compiled model as a C package."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from cortex.errors import ModelError
+from cortex.lower.linear_form import NUM_PARTS
+from cortex.package.header import header_text
+from cortex.package.interface import Interface
+from cortex.package.names import identifier
+from cortex.package.source import entry_name, source_text
+from cortex.package.weights import fingerprint, save, weights_of
+from cortex.runtime.arguments import arguments, field_align
+from cortex.runtime.executable import Executable
+from cortex.runtime.linearize import linearizer_spec
+
+
+def export(fast: Executable, directory: str | Path, name: str | None = None) -> list[Path]:
+    """Write `fast` to a directory, which is made if it is not there: a package that C and C++ programs can use.
+
+        NAME.h, NAME.c        the functions NAME_load, NAME_open and NAME_run
+        NAME.o                object code for the target that `fast` was compiled for
+        NAME.safetensors      weights, packed for that code; tables computed
+        cortex_*.c, *.h       the runtime, in C11; it needs pthreads and nothing else
+
+    `name` is by default that of the model. Kinds of nodes that `fast` does not know yet are an error when the package
+    runs, so compile with examples of all. The files that were written are returned.
+    """
+    from cortex.codegen.llvm.build import build
+
+    if not isinstance(fast, Executable):
+        raise ModelError(
+            f"export({fast!r}, ...): give a compiled model, as cortex.compile makes it of a @cortex.model function."
+        )
+    compiled = fast.compiled
+    m, f = compiled.model, compiled.signature
+    prefix = identifier(m.name if name is None else name)
+    if prefix.startswith("cortex"):
+        raise ModelError(
+            f"export(name={prefix!r}): names that begin with 'cortex' are the runtime's; give another one."
+        )
+    spec = linearizer_spec(m, align=field_align(f), parts=NUM_PARTS.name in f.sizes)
+    taken = arguments(m, f, fast.weights)
+    weights = weights_of(f, taken)
+    face = Interface.of(m, prefix)
+    code = build(replace(compiled.func, name=entry_name(prefix)), compiled.code.target).code
+    mark = fingerprint(code, weights)
+
+    to = Path(directory)
+    runtime = sorted((x for x in files(__package__).joinpath("c").iterdir()), key=lambda x: x.name)
+    written = {
+        f"{prefix}.h": header_text(m, face, str(compiled.code.target), f"{prefix}.safetensors").encode(),
+        f"{prefix}.c": source_text(m, face, f, spec, taken, weights, mark).encode(),
+        f"{prefix}.o": code,
+    } | {x.name: x.read_bytes() for x in runtime}
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        for file, content in written.items():
+            (to / file).write_bytes(content)
+        save(weights, mark, to / f"{prefix}.safetensors")
+    except OSError as error:
+        raise ModelError(f"export to {str(to)!r}: {error.strerror}; give a directory that can be written to.") from None
+    return [to / file for file in (*written, f"{prefix}.safetensors")]

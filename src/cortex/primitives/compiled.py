@@ -1,0 +1,100 @@
+"""From a lowered primitive to a kernel: choose a variant, apply its steps, run the passes, generate code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from cortex.codegen.target import Target
+from cortex.cost.machine import Machine
+from cortex.ilir.ir import Func, Scope
+from cortex.ilir.verify import verify
+from cortex.ir.scalar import Int
+from cortex.ir.step import Step, apply
+from cortex.options import Options
+from cortex.passes.pipeline import PASSES, run
+from cortex.primitives.choose import Cost, Ranking
+from cortex.primitives.share_out import share_out
+from cortex.primitives.variants import Variant, steps
+from cortex.runtime.kernel import Kernel
+from cortex.runtime.storage import Array
+from cortex.schedule.registers import Registers
+
+TURNS = 5
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel, the variant it runs and the schedule that made it."""
+
+    variant: Variant
+    schedule: tuple[Step[Func], ...]
+    kernel: Kernel
+
+
+def machine_of(target: Target) -> Machine:
+    """This machine, with the registers of a target."""
+    from cortex.runtime.measure_machine import here
+
+    return replace(here(), lanes=target.lanes, registers=target.registers)
+
+
+def compile_primitive(
+    f: Func,
+    params: Mapping[str, Array],
+    *,
+    target: Target,
+    threads: int = 1,
+    long_epilogue: bool = False,
+    cost: Cost = "movement",
+    tune: int = 0,
+) -> Compiled:
+    """The kernel of a lowered primitive for so many threads.
+
+    It is the one that `cost` prefers; with `tune`, the fastest of so many that it prefers, which are run.
+    """
+    choices = Ranking(f, machine_of(target), cost).choices[: max(1, tune)]
+
+    def build(v: Variant) -> Compiled:
+        schedule = schedule_of(f, v, target, threads, long_epilogue)
+        return Compiled(v, schedule, Kernel(finished(f, schedule), target, params))
+
+    built = [build(choice.variant) for choice in choices]
+    return built[0] if len(built) == 1 else min(zip(_times(f, built, threads), built, strict=True), key=_first)[1]
+
+
+def _first(timed: tuple[float, Compiled]) -> float:
+    return timed[0]
+
+
+def _times(f: Func, built: list[Compiled], threads: int) -> list[float]:
+    """Seconds of the fastest call of each, in turns."""
+    sizes = {b.name: prod(e.value for e in b.shape if isinstance(e, Int)) for b in f.buffers}
+    inputs = tuple(np.zeros(sizes[name], np.float32) for name in built[0].kernel.inputs)
+    out = np.zeros(sum(sizes[b.name] for b in f.buffers if b.scope is Scope.STATE), np.float32)
+    fastest = [float("inf")] * len(built)
+    for _ in range(TURNS):
+        for i, each in enumerate(built):
+            each.kernel.run(inputs, out, (out.size,), threads)
+            start = time.perf_counter()
+            each.kernel.run(inputs, out, (out.size,), threads)
+            fastest[i] = min(fastest[i], time.perf_counter() - start)
+    return fastest
+
+
+def schedule_of(f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool) -> tuple[Step[Func], ...]:
+    """All steps of a variant."""
+    found = steps(f, v, Registers(target.registers, target.lanes), long_epilogue)
+    return (*found, *share_out(apply(f, found), threads)) if threads > 1 else found
+
+
+def finished(f: Func, schedule: tuple[Step[Func], ...]) -> Func:
+    """The program that code is generated from."""
+    f = run(PASSES, apply(f, schedule))
+    if Options.from_environment().verify:
+        verify(f)
+    return f

@@ -1,0 +1,159 @@
+"""`cortex.conv2d`: a two-dimensional convolution, compiled for the shapes it meets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cortex.codegen.target import Target
+from cortex.errors import ModelError, StructureError
+from cortex.primitives.convolution import Convolution, Layout, Pair, lower, weight_shape
+from cortex.primitives.epilogue import Epilogue, activation_of
+from cortex.primitives.given import is_whole, pair, weight_of, whole_number
+from cortex.primitives.primitive import Lowered, Plan, Primitive
+from cortex.runtime.storage import Array
+
+WHO = "cortex.conv2d"
+
+
+def conv2d(
+    weight: Any,
+    bias: Any = None,
+    *,
+    stride: int | Pair | None = None,
+    padding: int | Pair | str | None = None,
+    dilation: int | Pair | None = None,
+    groups: int | None = None,
+    activation: str | None = None,
+    layout: Layout = "NCHW",
+    threads: int = 1,
+    tune: int = 0,
+    target: Target | None = None,
+) -> Conv2d:
+    """A convolution with the given filters, as torch.nn.functional.conv2d computes it: `y = conv2d(weight, bias)(x)`.
+
+    `weight` has shape (filters, channels / groups, rows, columns); or it is a torch.nn.Conv2d, whose parameters are
+    then taken. `padding` is by zeros: numbers of rows and columns, "same" or "valid". `activation` is applied to the
+    result: "relu", "relu6", "sigmoid", "tanh" or "silu". With layout="NHWC" images come with channels last. With
+    `tune`, so many of the ways to run a shape are timed when it is first met and the fastest is kept; without, none is.
+    """
+    module = weight if hasattr(weight, "kernel_size") and hasattr(weight, "weight") else None
+    if module is not None:
+        weight, bias, given = _taken(module, bias, stride, padding, dilation, groups)
+        stride, padding, dilation, groups = given
+    filters = weight_of(weight, WHO, "weight")
+    if filters.ndim != 4 or 0 in filters.shape:
+        raise ModelError(
+            f"{WHO}: weight has shape {filters.shape}; give (filters, channels / groups, rows, columns), none of them 0"
+        )
+    groups = whole_number(1 if groups is None else groups, WHO, "groups", 1)
+    if filters.shape[0] % groups:
+        raise ModelError(f"{WHO}: groups={groups} does not divide the {filters.shape[0]} filters of weight")
+    added = None if bias is None else weight_of(bias, WHO, "bias")
+    if added is not None and added.shape != filters.shape[:1]:
+        raise ModelError(f"{WHO}: bias has shape {added.shape}; give one number per filter, ({filters.shape[0]},)")
+    if layout not in ("NCHW", "NHWC"):
+        raise ModelError(f"{WHO}: layout={layout!r}; use 'NCHW' or 'NHWC'")
+    steps = pair(1 if stride is None else stride, WHO, "stride", 1)
+    apart = pair(1 if dilation is None else dilation, WHO, "dilation", 1)
+    around = _padding(0 if padding is None else padding, (filters.shape[2], filters.shape[3]), steps, apart)
+    epilogue = Epilogue(added is not None, False, activation_of(activation, WHO))
+    pattern = Convolution(
+        0, (0, 0), filters.shape[1] * groups, filters.shape[0], (filters.shape[2], filters.shape[3]),
+        steps, around, apart, groups, layout, epilogue,
+    )  # fmt: skip
+    return Conv2d(pattern, filters, added, threads, tune, target or Target.host())
+
+
+class Conv2d(Primitive[Convolution]):
+    """A convolution; call it with images. Every shape is compiled when it is first met."""
+
+    def __init__(
+        self, pattern: Convolution, weight: Array, bias: Array | None, threads: int, tune: int, target: Target
+    ) -> None:
+        super().__init__(WHO, threads, tune, target)
+        self._pattern, self._weight, self._bias = pattern, weight, bias
+
+    def __call__(self, x: Any, *, residual: Any = None, out: Any = None, threads: int | None = None) -> Any:
+        """The convolution of images (batch, channels, rows, columns), or of one without the first axis.
+
+        Images in PyTorch's channels_last memory format give results in that format. What is strided in another way
+        is copied first. `residual`, of the shape of the result, is added before the activation function; the result
+        is written to `out` if that is given. A NumPy array gives a NumPy array, a tensor a tensor.
+        """
+        return self._call(x, residual, out, threads)
+
+    def _plan(self, image: Array, residual: bool) -> Plan[Convolution]:
+        single = image.ndim == 3
+        c = self.shape_of(image[None] if single else image, residual)
+        last = c.layout == "NHWC"  # of the program, whatever the caller calls the axes
+        high, wide = c.out
+        shape = (c.batch, high, wide, c.filters) if last else (c.batch, c.filters, high, wide)
+        if not last or self._pattern.layout == "NHWC":
+            return Plan(c, None, shape[1:] if single else shape, None)
+        if single:
+            return Plan(c, (1, 2, 0), shape[1:], (2, 0, 1))
+        return Plan(c, (0, 2, 3, 1), shape, (0, 3, 1, 2))
+
+    def _lowered(self, problem: Convolution) -> Lowered:
+        weight = self._weight.transpose(0, 2, 3, 1).reshape(weight_shape(problem))
+        params = {"w": weight} if self._bias is None else {"w": weight, "bias": self._bias}
+        return Lowered(lower(problem), params, problem.epilogue.is_long)
+
+    def shape_of(self, image: Array, residual: bool = False) -> Convolution:
+        """The convolution of images of a shape, as it is compiled."""
+        p = self._pattern
+        if image.ndim != 4:
+            raise StructureError(f"{WHO}: the image has shape {image.shape}; give ({', '.join(_AXES[p.layout])})")
+        axes = dict(zip(_AXES[p.layout], image.shape, strict=True))
+        if axes["channels"] != p.channels:
+            raise StructureError(
+                f"{WHO}: the image has {axes['channels']} channels and shape {image.shape}; the filters take "
+                f"{p.channels}, as ({', '.join(_AXES[p.layout])})"
+            )
+        layout: Layout = "NHWC" if p.layout == "NHWC" or _has_channels_last(image) else "NCHW"
+        c = Convolution(
+            axes["batch"], (axes["rows"], axes["columns"]), p.channels, p.filters, p.kernel, p.stride, p.padding,
+            p.dilation, p.groups, layout, Epilogue(p.epilogue.bias, residual, p.epilogue.activation),
+        )  # fmt: skip
+        if min(c.out) < 1:
+            reach = tuple(d * (k - 1) + 1 for d, k in zip(p.dilation, p.kernel, strict=True))
+            padded = tuple(size + sum(pad) for size, pad in zip(c.image, p.padding, strict=True))
+            raise StructureError(
+                f"{WHO}: the image has {padded[0]} x {padded[1]} points with its padding, fewer than the "
+                f"{reach[0]} x {reach[1]} that a filter covers"
+            )
+        return c
+
+
+_AXES = {"NCHW": ("batch", "channels", "rows", "columns"), "NHWC": ("batch", "rows", "columns", "channels")}
+
+
+def _has_channels_last(image: Array) -> bool:
+    """Do images (batch, channels, rows, columns) lie in memory with their channels last?"""
+    return not is_whole(image) and image.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+def _padding(asked: Any, kernel: Pair, stride: Pair, dilation: Pair) -> tuple[Pair, Pair]:
+    """Zeros on each side: ((above, below), (left, right))."""
+    if asked == "valid":
+        return (0, 0), (0, 0)
+    if asked == "same":
+        if stride != (1, 1):
+            raise ModelError(f"{WHO}: padding='same' needs stride 1, not {stride}; give the padding in numbers")
+        above, left = (d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
+        return (above // 2, above - above // 2), (left // 2, left - left // 2)
+    if isinstance(asked, str):
+        raise ModelError(f"{WHO}: padding={asked!r}; use numbers, 'same' or 'valid'")
+    rows, columns = pair(asked, WHO, "padding", 0)
+    return (rows, rows), (columns, columns)
+
+
+def _taken(module: Any, bias: Any, *given: Any) -> tuple[Any, Any, tuple[Any, Any, Any, Any]]:
+    """The parameters of a torch.nn.Conv2d."""
+    if bias is not None or any(x is not None for x in given):
+        raise ModelError(f"{WHO}: a module was given, which has its own bias, stride, padding, dilation and groups")
+    if getattr(module, "transposed", False) or len(module.kernel_size) != 2:
+        raise ModelError(f"{WHO}: {type(module).__name__} is no two-dimensional convolution; give a Conv2d")
+    if module.padding_mode != "zeros":
+        raise ModelError(f"{WHO}: padding_mode={module.padding_mode!r}; only padding by zeros is compiled")
+    return module.weight, module.bias, (module.stride, module.padding, module.dilation, module.groups)

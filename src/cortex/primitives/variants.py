@@ -1,0 +1,176 @@
+"""The ways to run a primitive: register tiles, tiles at two levels of caches, orders of the loops around them.
+
+    for panels of columns, for bands of rows               either outermost
+      for blocks of columns, for the rows of a band        either outside
+        a register tile: `height` rows by `vectors` vectors of columns, summed over the whole reduction
+
+Every variant is a schedule of the usual steps, which refuse what would change the result. Pruned are: register tiles
+that do not fit the registers or have too few sums to hide the latency of an addition where more would fit; bands and
+panels that do not divide the loop they tile; loop orders that are another variant's because a loop has one iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from cortex.ilir.ir import For, Func
+from cortex.ir.node import walk
+from cortex.ir.scalar import Load
+from cortex.ir.simplify import free_vars
+from cortex.ir.step import Step
+from cortex.schedule.around import loops_around
+from cortex.schedule.locate import constant_extent, loop_names
+from cortex.schedule.pack import Pack
+from cortex.schedule.registers import Registers
+from cortex.schedule.reorder import Reorder
+from cortex.schedule.split import Split
+from cortex.schedule.tile import Tile
+from cortex.schedule.vectorize import Vectorize
+
+LEAST_SUMS = 8
+"""Vectors of sums that hide the latency of an addition on two units."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run a primitive.
+
+    The register tile is `height` by `vectors`. `band` rows (of an image, or of a matrix) and `panel` columns are a tile
+    of a cache; 0 stands for all. `panels_first` puts the loop over panels outside that over bands, `blocks_first` that
+    over the blocks of a panel outside the rows of a band.
+    """
+
+    height: int
+    vectors: int
+    band: int = 0
+    panel: int = 0
+    panels_first: bool = False
+    blocks_first: bool = True
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The loops of a primitive's sums: those around rows and columns, the rows of register tiles, the columns.
+
+    `bands` is the loop that is cut into bands: the rows themselves, or one around them. `steps` counts those of a sum.
+    """
+
+    around: tuple[str, ...]
+    bands: str
+    rows: str
+    columns: str
+    extents: dict[str, int]
+    steps: int
+
+    @staticmethod
+    def of(f: Func) -> Shape:
+        """The loops of a lowered primitive."""
+        around = loops_around(f, "k")
+        names = [loop.var for loop in around]
+        rows = names[-2]
+        extents = {loop.var: constant_extent(loop) or 0 for loop in around}
+        bands = "p" if "p" in names else rows
+        outer = tuple(name for name in names[:-2] if name != bands)
+        inside = [n for n in walk(around[-1]) if isinstance(n, For) and n is not around[-1]]
+        return Shape(outer, bands, rows, "k", extents, prod(constant_extent(n) or 3 for n in inside))
+
+
+def steps(f: Func, v: Variant, registers: Registers, long_epilogue: bool = False) -> tuple[Step[Func], ...]:
+    """The schedule of a variant, on one thread."""
+    shape, found = Shape.of(f), list[Step[Func]]()
+    found += _copies(f, registers.lanes)
+    columns, bands, rows = shape.columns, shape.bands, shape.rows
+    outer, inside = list(shape.around), list[str]()
+    if 0 < v.panel < shape.extents[columns]:
+        found.append(Split(columns, v.panel, "none"))
+        columns = f"{shape.columns}_i"
+    if 0 < v.band < shape.extents[bands]:
+        found.append(Split(bands, v.band, "none"))
+        outer.append(f"{bands}_o")
+        rows = f"{bands}_i" if bands == rows else rows
+        inside += [] if bands == shape.rows else [f"{bands}_i"]
+    elif bands != rows:
+        inside.append(bands)
+    if columns != shape.columns:
+        panel = f"{shape.columns}_o"
+        outer = [panel, *outer] if v.panels_first else [*outer, panel]
+    order = (*outer, *inside, rows, columns)
+    if order != tuple(shape.extents):
+        found.append(Reorder(order))
+    width = v.vectors * registers.lanes
+    tall = rows_of_band(shape, v) > 1
+    unroll = tuple(registers.unroll(r * v.vectors) for r in range(1, v.height + 1))
+    if _has_weights_by_column(f, shape.columns):
+        found.append(Pack(columns, width))
+    found.append(
+        Tile(
+            order[0],
+            columns,
+            rows if tall else None,
+            v.height if tall else 1,
+            v.vectors,
+            registers.lanes,
+            unroll,
+            tuple(inside) if v.blocks_first else (),
+            "rows" if long_epilogue else "registers",
+        )
+    )
+    return tuple(found)
+
+
+def rows_of_band(shape: Shape, v: Variant) -> int:
+    """The rows that register tiles are formed of."""
+    return v.band or shape.extents[shape.rows] if shape.bands == shape.rows else shape.extents[shape.rows]
+
+
+def _has_weights_by_column(f: Func, columns: str) -> bool:
+    """Are there weights to pack?"""
+    return any(isinstance(n, Load) and n.buffer == "w" and columns in free_vars(n.index) for n in walk(f))
+
+
+def _copies(f: Func, lanes: int) -> list[Step[Func]]:
+    """Vectors for the copies of an image and of its result."""
+    names = loop_names(f)
+    found: list[Step[Func]] = [Vectorize(n, lanes) for n in ("copy_left", "copy_right", "copy_e") if n in names]
+    if "copy_c" in names:
+        found.append(Vectorize("copy_c", lanes))
+    if "back_q" in names:
+        found.append(Vectorize("back_q", lanes))
+    return found
+
+
+def candidates(f: Func, registers: Registers) -> Iterator[Variant]:
+    """All variants that are worth a thought."""
+    shape = Shape.of(f)
+    rows, columns, bands = (shape.extents[name] for name in (shape.rows, shape.columns, shape.bands))
+    for height, vectors in register_tiles(rows, columns, registers):
+        width = vectors * registers.lanes
+        band_sizes = [b for b in divisors(bands) if b < bands and (shape.bands != shape.rows or b % height == 0)]
+        panel_sizes = [p for p in divisors(columns) if p < columns and p % width == 0]
+        for band, panel in product([*band_sizes, 0], [*panel_sizes, 0]):
+            for panels_first in (False, True) if panel and (band or bands > 1) else (False,):
+                for blocks_first in (False, True) if shape.bands != shape.rows and band != 1 else (True,):
+                    yield Variant(height, vectors, band, panel, panels_first, blocks_first)
+
+
+def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[int, int]]:
+    """Heights and widths of tiles that fit the registers: the tallest of each width, and those that leave no rest."""
+    widest = -(-columns // registers.lanes)
+    found: list[tuple[int, int]] = []
+    for vectors in range(1, min(widest, registers.count // 4) + 1):
+        most = min(rows, (registers.count - 1 - vectors) // vectors)
+        even = -(-rows // -(-rows // most)) if most else 0  # as many tiles, of heights as equal as can be
+        divides = max((h for h in range(1, most + 1) if rows % h == 0), default=1)
+        for height in dict.fromkeys((most, even, divides)):
+            if height >= 1 and height * vectors >= min(LEAST_SUMS, most * vectors):
+                found.append((height, vectors))
+    full = [t for t in found if t[0] * t[1] >= LEAST_SUMS]
+    return full or found
+
+
+def divisors(n: int) -> list[int]:
+    """The numbers that divide n, in order."""
+    return [d for d in range(1, n + 1) if n % d == 0]

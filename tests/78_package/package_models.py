@@ -1,0 +1,105 @@
+"""Models that ask everything a guard can ask, and structures for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import cortex
+from cortex.runtime.forest import Forest
+
+WORDS, SIZE = 9, 19
+
+
+@cortex.model
+def cell(node: Any, w: Any) -> Any:
+    """Leaves, sums and products, told by a string."""
+    if node.is_leaf:
+        t = w.W @ w.emb[node.word] + w.b
+        return cortex.state(h=cortex.tanh(t), c=cortex.sigmoid(t) * w.b)
+    total = cortex.sum(cell(k, w).h for k in node.children)
+    if node.op == "sum":
+        return cortex.state(h=cortex.tanh(w.U @ total + w.W @ w.emb[node.word]), c=total)
+    kept = cortex.sum(cortex.sigmoid(w.V @ cell(k, w).h + w.b) * cell(k, w).c for k in node.children)
+    return cortex.state(h=cortex.tanh(w.V @ total) + kept, c=kept)
+
+
+@cortex.model
+def curious(node: Any, w: Any) -> Any:
+    """Children that may be missing, an input that may be, numbers, flags, lengths, and a field of a child."""
+    x = w.b if node.x is None else node.x
+    if node.left is None:
+        if node.label is not None:
+            x = x + w.b
+        return cortex.tanh(x + (0.5 if node.flag else 0.25))
+    h = curious(node.left, w) + 0.5 * w.emb[node.left.word]
+    if node.right is not None:
+        h = h + curious(node.right, w)
+    match len(node.others):
+        case 0:
+            pass
+        case 2:
+            h = h + curious(node.others[0], w) * curious(node.others[1], w)
+        case _:
+            h = h - cortex.sum(curious(k, w) for k in node.others)
+    if node.weight == 3:
+        h = h * 0.5
+    return cortex.tanh(h + x)
+
+
+@cortex.model
+def counting(node: Any, w: Any) -> Any:
+    """An attribute that says how many children there are; where it lies, that is another kind."""
+    if node.arity == 0:
+        return w.emb[node.word]
+    s = cortex.zeros(SIZE)
+    for i in range(node.arity):
+        s = s + counting(node.children[i], w)
+    return cortex.tanh(s)
+
+
+def weights() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    shapes = {"W": (SIZE, SIZE), "U": (SIZE, SIZE), "V": (SIZE, SIZE), "b": (SIZE,), "emb": (WORDS, SIZE)}
+    return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def cell_forest(seed: int, count: int, dag: bool) -> Forest:
+    """A random tree, or a graph in which nodes are shared."""
+    rng = np.random.default_rng(seed)
+    below: list[list[int]] = [[] for _ in range(count)]
+    for v in range(1, count):
+        for parent in rng.integers(max(0, v - 6), v, 1 + dag * int(rng.integers(3))).tolist():
+            below[parent].append(v)
+    fields = {"word": rng.integers(0, WORDS, count), "op": [("sum", "product")[i] for i in rng.integers(0, 2, count)]}
+    return Forest.from_children(np.cumsum([0, *map(len, below)]), [c for each in below for c in each], fields)
+
+
+def curious_forest(seed: int, count: int) -> Forest:
+    """Random nodes with children of all sorts, which stand before and after their parents."""
+    rng = np.random.default_rng(seed)
+    place = rng.permutation(count)
+    left, right = np.full(count, -1), np.full(count, -1)
+    others: list[list[int]] = [[] for _ in range(count)]
+    for i in range(count // 3, count):
+        v, below = place[i], place[:i]
+        left[v] = rng.choice(below)
+        right[v] = rng.choice(below) if rng.random() < 0.5 else -1
+        others[v] = rng.choice(below, rng.integers(0, 4)).tolist()
+    fields = {
+        "word": rng.integers(0, WORDS, count),
+        "x": [rng.normal(0, 1, SIZE).astype(np.float32) if rng.random() < 0.6 else None for _ in range(count)],
+        "label": [("noun" if rng.random() < 0.5 else None) for _ in range(count)],
+        "flag": [bool(rng.random() < 0.5) for _ in range(count)],
+        "weight": rng.integers(2, 5, count),
+    }
+    pointer = np.cumsum([0, *map(len, others)]).astype(np.int32)
+    index = np.array([c for each in others for c in each], np.int32)
+    return Forest._checked(
+        count,
+        {"left": left.astype(np.int32), "right": right.astype(np.int32)},
+        {"others": (pointer, index)},
+        fields,
+        None,
+    )

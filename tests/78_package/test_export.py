@@ -1,0 +1,146 @@
+"""An exported package computes, to the bit, what the Python path computes on the same machine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from c_program import Answer, Package, forest_of
+from package_models import cell, cell_forest, counting, curious, curious_forest, weights
+
+import cortex
+from cortex import zoo
+from cortex.codegen.target import Target
+from cortex.compiler import RECURSION_STEPS
+from cortex.ir.step import Step
+from cortex.ra import ir as ra
+from cortex.recursion.batch import Batch
+from cortex.recursion.dedup import Dedup
+from cortex.recursion.specialize import Specialize
+from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.unroll import UnrollRecursion
+from cortex.schedule.default import Choices
+
+Exported = Callable[..., tuple[Package, Any]]
+VOCABULARY = 50
+
+pytestmark = pytest.mark.skipif(
+    Target.host().architecture not in ("x86_64", "aarch64"), reason="packages are for x86-64 and AArch64"
+)
+
+
+def same_bits(got: Answer, want: Any) -> None:
+    assert got.status == 0
+    for name in got.roots:
+        assert got.roots[name].tobytes() == want[name].tobytes()
+        assert got.nodes[name].tobytes() == want.nodes[name].tobytes()
+
+
+@pytest.mark.parametrize("name", zoo.ENTRIES)
+def test_zoo(name: str, exported: Exported) -> None:
+    entry = zoo.load(name)
+    trees = entry.structures(random.Random(1), 4, VOCABULARY)
+    fast = cortex.compile(entry.model, entry.weights(24, VOCABULARY), examples=trees)
+    package, program = exported(fast, name)
+    requests = [trees, trees[:1], []]
+    answers, _ = package.run(program, [forest_of(fast, request) for request in requests])
+    for request, answer in zip(requests, answers, strict=True):
+        same_bits(answer, fast(request))
+
+
+STEPS: list[tuple[Step[ra.Model], ...]] = [
+    (Batch("depth"),),
+    (Batch("agenda"),),
+    (Batch("none"),),
+    (Specialize(("leaf",)), Batch("agenda")),
+    (Tabulate(),),
+    (Dedup(), Batch("depth"), Tabulate()),
+]
+
+
+@pytest.mark.parametrize("steps", STEPS, ids=repr)
+def test_steps_on_the_recursion(steps: tuple[Step[ra.Model], ...], exported: Exported) -> None:
+    forests = [cell_forest(seed, count, dag) for seed, (count, dag) in enumerate([(1, False), (40, False), (60, True)])]
+    fast = cortex.compile(cell, weights(), examples=forests[1].root_nodes(), recursion=(*RECURSION_STEPS, *steps))
+    package, program = exported(fast, "cell")
+    for forest, answer in zip(forests, package.run(program, forests)[0], strict=True):
+        same_bits(answer, fast(forest))
+
+
+def test_unrolled_recursion(exported: Exported) -> None:
+    entry = zoo.load("tree_rnn")
+    trees = entry.structures(random.Random(1), 6, VOCABULARY)
+    steps = (*RECURSION_STEPS, UnrollRecursion(3))
+    fast = cortex.compile(entry.model, entry.weights(24, VOCABULARY), examples=trees, recursion=steps)
+    package, program = exported(fast, "unrolled")
+    same_bits(package.run(program, [forest_of(fast, trees)])[0][0], fast(trees))
+
+
+@pytest.mark.parametrize("dedup", [False, True])
+def test_everything_a_guard_can_ask(dedup: bool, exported: Exported) -> None:
+    forests = [curious_forest(seed, count) for seed, count in enumerate([5, 60, 61])]
+    steps = (*RECURSION_STEPS, Dedup()) if dedup else None
+    fast = cortex.compile(curious, weights(), fields={"x": cortex.field((19,))}, recursion=steps)
+    fast(forests[1]), fast(forests[2])  # this is where kinds are met
+    forests.append(replace(forests[1], roots=np.array([7, 3, 7, 59], np.int32)))
+    want = [fast(forest) for forest in forests]
+    package, program = exported(fast, "curious")
+    for answer, expected in zip(package.run(program, forests)[0], want, strict=True):
+        same_bits(answer, expected)
+
+
+def test_attributes_that_count_children(exported: Exported) -> None:
+    forest = cell_forest(1, 40, False)
+    arity = np.diff(forest.lists["children"][0])
+    honest = replace(forest, fields={"word": forest.fields["word"], "arity": arity.astype(np.int64)})
+    lying = replace(honest, fields={**honest.fields, "arity": np.where(arity == 2, 1, arity)})
+    fast = cortex.compile(counting, weights(), examples=honest.root_nodes())
+    fast(lying)
+    package, program = exported(fast, "counting")
+    for request, answer in zip([honest, lying], package.run(program, [honest, lying])[0], strict=True):
+        same_bits(answer, fast(request))
+
+
+@pytest.mark.parametrize("mapping", ["columns", "nodes", "trees"])
+def test_threads(mapping: Any, exported: Exported) -> None:
+    entry = zoo.load("tree_lstm")
+    trees = entry.structures(random.Random(1), 5, VOCABULARY)
+    choices = Choices(parallel=mapping)
+    fast = cortex.compile(entry.model, entry.weights(64, VOCABULARY), examples=trees, threads=2, choices=choices)
+    assert fast.compiled.signature.shared_out
+    package, program = exported(fast, mapping)
+    want, forests = fast(trees), [forest_of(fast, trees)] * 3
+    for threads in (1, 2, 5):
+        for answer in package.run(program, forests, threads)[0]:
+            same_bits(answer, want)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "int16", "int8"])
+def test_narrow_weights(dtype: str, exported: Exported) -> None:
+    entry = zoo.load("tree_gru")
+    trees = entry.structures(random.Random(1), 2, VOCABULARY)
+    fast = cortex.compile(entry.model, entry.weights(32, VOCABULARY), examples=trees, weights_dtype=dtype)
+    package, program = exported(fast, dtype)
+    same_bits(package.run(program, [forest_of(fast, trees)])[0][0], fast(trees))
+
+
+def test_other_processors_of_this_machine(exported: Exported) -> None:
+    entry = zoo.load("tree_lstm")
+    trees = entry.structures(random.Random(1), 2, VOCABULARY)
+    for target in ("sse2", "avx2"):
+        fast = cortex.compile(entry.model, entry.weights(24, VOCABULARY), examples=trees, target=Target.x86(target))
+        if fast.compiled.code.target.runs_here():
+            package, program = exported(fast, f"tree_{target}")
+            same_bits(package.run(program, [forest_of(fast, trees)])[0][0], fast(trees))
+
+
+def test_clang(exported: Exported) -> None:
+    entry = zoo.load("tree_fc")
+    trees = entry.structures(random.Random(1), 2, VOCABULARY)
+    fast = cortex.compile(entry.model, entry.weights(24, VOCABULARY), examples=trees)
+    package, program = exported(fast, "tree_fc", compiler="clang")
+    same_bits(package.run(program, [forest_of(fast, trees)])[0][0], fast(trees))

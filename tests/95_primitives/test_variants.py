@@ -1,0 +1,114 @@
+"""Every variant computes the same, and its register tiles stay in registers."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cortex.codegen.llvm.assembly import kernels, spills
+from cortex.codegen.llvm.build import assembly
+from cortex.codegen.llvm.module import module_text
+from cortex.codegen.target import Target
+from cortex.ilir.interp import run as interpret
+from cortex.ilir.ir import Func
+from cortex.primitives.compiled import finished, schedule_of
+from cortex.primitives.convolution import Convolution, lower, weight_shape
+from cortex.primitives.epilogue import Epilogue
+from cortex.primitives.product import Product
+from cortex.primitives.product import lower as lower_product
+from cortex.primitives.variants import Shape, Variant, candidates, register_tiles
+from cortex.runtime.kernel import Kernel
+from cortex.schedule.registers import Registers
+
+AVX512, AVX2 = Registers(32, 16), Registers(16, 8)
+CONV = Convolution(
+    2, (12, 14), 5, 96, (3, 3), padding=((1, 1), (1, 1)), epilogue=Epilogue(bias=True, activation="relu")
+)
+GROUPED = Convolution(1, (6, 9), 8, 64, (3, 2), (2, 1), ((1, 1), (2, 0)), (1, 2), groups=2)
+
+
+def reference(c: Convolution, x: np.ndarray[Any, Any], w: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Any:
+    """By the definition, in double precision; w is (filters, rows, columns, channels per group)."""
+    (above, below), (left, right) = c.padding
+    padded = np.pad(x.astype(np.float64), ((0, 0), (above, below), (left, right), (0, 0)))
+    (high, wide), depth, each = c.out, c.channels // c.groups, c.filters // c.groups
+    y = np.zeros((c.batch, high, wide, c.filters))
+    for r in range(c.kernel[0]):
+        for s in range(c.kernel[1]):
+            rows = slice(r * c.dilation[0], r * c.dilation[0] + (high - 1) * c.stride[0] + 1, c.stride[0])
+            columns = slice(s * c.dilation[1], s * c.dilation[1] + (wide - 1) * c.stride[1] + 1, c.stride[1])
+            for g in range(c.groups):
+                seen = padded[:, rows, columns, g * depth : (g + 1) * depth]
+                y[..., g * each : (g + 1) * each] += seen @ w[g * each : (g + 1) * each, r, s].T.astype(np.float64)
+    y = y + b if c.epilogue.bias else y
+    return np.maximum(y, 0) if c.epilogue.activation == "relu" else y
+
+
+def data(c: Convolution) -> tuple[Any, Any, Any]:
+    made = np.random.default_rng(0)
+    x = made.standard_normal((c.batch, *c.image, c.channels), np.float32)
+    w = made.standard_normal((c.filters, *c.kernel, c.channels // c.groups), np.float32)
+    return x, w, made.standard_normal(c.filters, np.float32)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("c", [CONV, GROUPED], ids=["conv", "grouped"])
+def test_random_variants_compute_the_same(c: Convolution, threads: int) -> None:
+    x, w, b = data(c)
+    wanted = reference(c, x, w, b)
+    f, target = lower(c), Target.host()
+    every = list(candidates(f, Registers(target.registers, target.lanes)))
+    for v in random.Random(threads).sample(every, 12):
+        program = finished(f, schedule_of(f, v, target, threads, False))
+        kernel = Kernel(program, target, {"w": w.reshape(weight_shape(c)), "bias": b})
+        found = kernel.run((x,), None, wanted.shape, threads)
+        np.testing.assert_allclose(found, wanted, atol=1e-4, err_msg=str(v))
+
+
+def test_the_program_before_any_step_is_the_definition() -> None:
+    c = Convolution(1, (4, 3), 2, 3, (3, 2), (1, 2), ((2, 1), (1, 0)), epilogue=Epilogue(bias=True))
+    x, w, b = data(c)
+    given = {"x": x.reshape(1, 4, 6), "w": w.reshape(weight_shape(c)), "bias": b}
+    found = interpret(lower(c), {}, {}, given)
+    np.testing.assert_allclose(found.buffers["y"], reference(c, x, w, b), atol=1e-5)
+
+
+def test_there_are_hundreds_of_variants_of_a_layer_and_all_apply() -> None:
+    f = lower(Convolution(1, (56, 56), 64, 64, (3, 3), padding=((1, 1), (1, 1))))
+    every = list(candidates(f, AVX512))
+    assert len(every) == len(set(every)) > 200
+    shape = Shape.of(f)
+    assert (shape.bands, shape.rows, shape.columns) == ("p", "q", "k")
+    for v in random.Random(0).sample(every, 5):
+        schedule_of(f, v, Target.x86("avx512"), 1, False)
+
+
+@pytest.mark.parametrize(
+    ("registers", "wanted"), [(AVX512, {(14, 2), (9, 3), (6, 4)}), (AVX2, {(6, 2), (4, 3)})], ids=["avx512", "avx2"]
+)
+def test_register_tiles(registers: Registers, wanted: set[tuple[int, int]]) -> None:
+    found = set(register_tiles(1008, 1024, registers))
+    assert wanted <= found
+    assert all(rows * vectors + vectors + 1 <= registers.count for rows, vectors in found)
+    assert register_tiles(1, registers.lanes, registers) == [(1, 1)]
+
+
+def code(f: Func, v: Variant, target: Target) -> str:
+    return assembly(module_text(finished(f, schedule_of(f, v, target, 1, False)), target), target)
+
+
+@pytest.mark.parametrize(
+    ("level", "height", "vectors"),
+    [("avx512", 14, 2), ("avx512", 9, 3), ("avx512", 6, 4), ("avx512", 1, 8), ("avx2", 6, 2), ("avx2", 4, 3)],
+)
+def test_tiles_do_not_spill(level: Any, height: int, vectors: int) -> None:
+    target = Target.x86(level)
+    conv = Convolution(1, (36, 36), 32, 192, (3, 3), padding=((1, 1), (1, 1)), epilogue=Epilogue(True, True, "relu"))
+    for f in (lower(conv), lower_product(Product(36 if height > 1 else 1, 192, 64))):
+        text = code(f, Variant(height, vectors), target)
+        found = kernels(text)
+        assert any(k.multiply_adds >= height * vectors for k in found)
+        assert not spills(text)
