@@ -10,7 +10,8 @@ import torch
 from cases import CASES
 from torch_meaning import agrees, traced
 
-from cortex.frontend.torch import dispatch, recurrent, table
+from cortex.frontend.torch import dispatch
+from cortex.frontend.torch.operators import recurrent, table
 
 
 def drawn(inputs: dict[str, Any], seed: int) -> dict[str, torch.Tensor]:

@@ -17,9 +17,9 @@ from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, integers
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
-from cortex.frontend.torch.indexing import meta_index, prepared
+from cortex.frontend.torch.operators.indexing import meta_index, prepared
+from cortex.frontend.torch.operators.table import Entry, table
 from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
-from cortex.frontend.torch.table import Entry, table
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 from cortex.frontend.torch.tokens import Tokens
 from cortex.frontend.torch.views import View

@@ -17,10 +17,10 @@ from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.attribute import torch_attribute
 from cortex.frontend.torch.decompose import decomposed
 from cortex.frontend.torch.dispatch import Dispatcher
-from cortex.frontend.torch.factories import checked_placement
-from cortex.frontend.torch.metadata import CONSTANT, OF_META
+from cortex.frontend.torch.operators.factories import checked_placement
+from cortex.frontend.torch.operators.metadata import CONSTANT, OF_META
+from cortex.frontend.torch.operators.table import table
 from cortex.frontend.torch.refusals import RANDOM, REMEDIES, Unsupported, operator_name
-from cortex.frontend.torch.table import table
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 
 FACTORIES = (

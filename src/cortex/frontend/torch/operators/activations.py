@@ -12,8 +12,8 @@ from cortex.frontend import movement, pointwise
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.elementary import erf, exp_minus_1_below_0, log_1_plus, scaled
-from cortex.frontend.torch.inplace import in_place
+from cortex.frontend.torch.operators.elementary import erf, exp_minus_1_below_0, log_1_plus, scaled
+from cortex.frontend.torch.operators.inplace import in_place
 from cortex.frontend.torch.refusals import RANDOM, Unsupported
 
 SELU_ALPHA = 1.6732632423543772848170429916717

@@ -13,8 +13,8 @@ from cortex.frontend import movement, pointwise
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.products import matmul
-from cortex.frontend.torch.reductions import mean, reduced, softmax, vector_norm
+from cortex.frontend.torch.operators.products import matmul
+from cortex.frontend.torch.operators.reductions import mean, reduced, softmax, vector_norm
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.ra.ir import Param

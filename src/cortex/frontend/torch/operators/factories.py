@@ -9,8 +9,8 @@ import torch
 
 from cortex.frontend.pointwise import fill
 from cortex.frontend.torch.content import Content, broadcast, integers, join, reshape
-from cortex.frontend.torch.metadata import cast
-from cortex.frontend.torch.movement import flat
+from cortex.frontend.torch.operators.metadata import cast
+from cortex.frontend.torch.operators.movement import flat
 from cortex.frontend.torch.refusals import CPU, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - as everyone calls it
 
-from cortex.frontend.torch import (
+from cortex.frontend.torch.operators import (
     activations,
     factories,
     indexing,
@@ -22,7 +22,7 @@ from cortex.frontend.torch import (
     recurrent,
     reductions,
 )
-from cortex.frontend.torch.inplace import in_place
+from cortex.frontend.torch.operators.inplace import in_place
 
 OWNERS = {"torch": torch, "Tensor": torch.Tensor, "F": F, "_nn": torch._C._nn, "linalg": torch.linalg}
 ANYWHERE = ("torch", "Tensor", "F", "_nn")

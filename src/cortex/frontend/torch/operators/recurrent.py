@@ -9,7 +9,7 @@ from cortex.frontend import movement
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import arithmetic, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.products import linear
+from cortex.frontend.torch.operators.products import linear
 from cortex.frontend.torch.refusals import PADDED, RANDOM, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 

@@ -21,7 +21,7 @@ from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, cut, integers, join, permute, reshape
-from cortex.frontend.torch.inplace import like
+from cortex.frontend.torch.operators.inplace import like
 from cortex.frontend.torch.refusals import DYNAMIC, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.views import Ranges, View, sliced

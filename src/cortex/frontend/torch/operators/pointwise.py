@@ -11,8 +11,8 @@ from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn, UnaryFn, arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, broadcast, integers
-from cortex.frontend.torch.elementary import erf, exp_minus_1, log_1_plus, scaled
-from cortex.frontend.torch.inplace import in_place
+from cortex.frontend.torch.operators.elementary import erf, exp_minus_1, log_1_plus, scaled
+from cortex.frontend.torch.operators.inplace import in_place
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 

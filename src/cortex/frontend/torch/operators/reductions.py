@@ -12,8 +12,8 @@ from cortex.frontend import movement, pointwise, reduction
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.elementary import scaled
-from cortex.frontend.torch.indexing import count_up
+from cortex.frontend.torch.operators.elementary import scaled
+from cortex.frontend.torch.operators.indexing import count_up
 from cortex.frontend.torch.refusals import CPU, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 
