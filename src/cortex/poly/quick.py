@@ -11,8 +11,8 @@ only by expressions that take the same values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from cortex.ilir.ir import Barrier, For, Func, If, Stmt, Switch
 from cortex.ir.node import walk
@@ -20,6 +20,28 @@ from cortex.ir.polynomial import expand
 from cortex.ir.scalar import Expr, Index, Int, Load, Var
 from cortex.ir.simplify import free_vars, simplify
 from cortex.poly.accesses import Access, accesses
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The accesses of a statement."""
+
+    statement: Stmt
+    """Held, so that its identity is not reused."""
+    by_buffer: Mapping[str, list[Access]]
+    has_barrier: bool
+
+    @staticmethod
+    def by(s: Stmt) -> Touched:
+        """What a statement touches."""
+        return Touched(s, _by_buffer(accesses((s,))), any(isinstance(n, Barrier) for n in walk(s)))
+
+
+def _by_buffer(found: Iterable[Access]) -> dict[str, list[Access]]:
+    by_buffer: dict[str, list[Access]] = {}
+    for x in found:
+        by_buffer.setdefault(x.buffer, []).append(x)
+    return by_buffer
 
 
 @dataclass(frozen=True)
@@ -31,6 +53,8 @@ class QuickRules:
 
     facts: Mapping[str, frozenset[str]]
     starts: Mapping[str, Expr]
+    _touched: dict[int, Touched] = field(default_factory=dict, compare=False, repr=False)
+    """What statements touch that were compared before, by identity: each is compared with many others."""
 
     @staticmethod
     def of(f: Func) -> QuickRules:
@@ -49,9 +73,7 @@ class QuickRules:
 
         Both texts stand inside the loops `around` and run where `conditions` hold.
         """
-        by_buffer: dict[str, list[Access]] = {}
-        for x in accesses(a, around, conditions):
-            by_buffer.setdefault(x.buffer, []).append(x)
+        by_buffer = _by_buffer(accesses(a, around, conditions))
         for y in accesses(b, around, conditions):
             for x in by_buffer.get(y.buffer, ()):
                 if (x.writes or y.writes) and not self.separate(x, y):
@@ -59,9 +81,20 @@ class QuickRules:
 
     def commute(self, a: Stmt, b: Stmt) -> bool:
         """May two neighbouring statements change places?"""
-        if next(self.conflicts((a,), (b,)), None) is not None:
+        one, other = self._touches(a), self._touches(b)
+        if one.has_barrier or other.has_barrier:
             return False
-        return not any(isinstance(n, Barrier) for s in (a, b) for n in walk(s))
+        return not any(
+            (x.writes or y.writes) and not self.separate(x, y)
+            for buffer in one.by_buffer.keys() & other.by_buffer.keys()
+            for x in one.by_buffer[buffer]
+            for y in other.by_buffer[buffer]
+        )
+
+    def _touches(self, s: Stmt) -> Touched:
+        if id(s) not in self._touched:
+            self._touched[id(s)] = Touched.by(s)
+        return self._touched[id(s)]
 
     def separate(self, x: Access, y: Access) -> bool:
         """One access is at a node of a group, the other at a node outside the same group.

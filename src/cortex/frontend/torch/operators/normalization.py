@@ -145,7 +145,8 @@ def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
     """`v` with the length `g` along all axes but `dim`, as nn.utils.parametrizations.weight_norm asks for it."""
     x = value_of(v)
     axes = tuple(i for i in range(len(x.shape)) if i != dim % len(x.shape)) if dim != -1 else None
-    return arithmetic("mul", x, arithmetic("div", value_of(g), vector_norm(v, 2, axes, True)))
+    length = unary("abs", x) if axes == () else vector_norm(v, 2, axes, True)
+    return arithmetic("mul", x, arithmetic("div", value_of(g), value_of(length)))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
