@@ -66,6 +66,7 @@ class Reader {
     for (const Accessor& a : spec_.slots) spec_.has_calls |= a.is_call();
     for (const Accessor& a : spec_.lists) spec_.has_calls |= a.is_call();
     for (const NodeAttribute& a : spec_.attributes) spec_.has_calls |= a.accessor.is_call();
+    spec_.none_is_unknown = source_.contains("none_is_unknown") && nb::cast<bool>(source_["none_is_unknown"]);
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     spec_.max_nodes = source_.contains("max_nodes") ? std::min(most, int_of(source_["max_nodes"])) : most;
   }

@@ -147,6 +147,7 @@ struct Spec {
   std::int32_t unrolled = 1;          // levels that one group computes where kinds inline
   std::int64_t max_nodes;
   bool has_calls = false;  // some attribute is a function of the node
+  bool none_is_unknown = false;  // a list that holds None is for the model to look at, rather than None left out
   mutable int name_checks = 8;  // how many more requests are checked for relations of other names
 
   // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.

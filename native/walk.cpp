@@ -154,7 +154,8 @@ void Request::expand_slot(const Accessor& slot, PyObject* node) {
   add_edge(child);
 }
 
-// Add the children in one list, leaving out None; gives their number, or -1 where the list is None or absent.
+// Add the children in one list, leaving out None unless that is for the model to see; gives their number, or -1 where
+// the list is None or absent.
 std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
   std::int32_t length = 0;
   if (list.is_parts()) {
@@ -180,6 +181,7 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
   auto add = [&](PyObject* child) {
     if (child == Py_None) {
       Py_DECREF(child);
+      if (spec_.none_is_unknown) unknown_kind(node, where(static_cast<std::int32_t>(objects_.size()) - 1));
       return;
     }
     add_edge(child);

@@ -60,6 +60,9 @@ class Failure:
 class Accessors:
     """Reads attributes of the user's objects the way the model names them."""
 
+    none_is_unknown = False
+    """Does the model see None in a list of children, rather than a list without it?"""
+
     def __init__(
         self,
         fields: Mapping[str, str | Callable[[Any], Any] | Declared] | None = None,

@@ -120,6 +120,7 @@ def linearizer_spec(
     spec["parts"] = parts
     if any(lengths is not None for _, lengths in checked):
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
+    spec["none_is_unknown"] = given.none_is_unknown
     spec["max_nodes"] = MAX_OBJECTS if max_nodes is None else max_nodes
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)

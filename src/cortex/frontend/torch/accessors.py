@@ -32,12 +32,17 @@ class TorchAccessors(Accessors):
     on.
     """
 
+    none_is_unknown = True
+
     def __init__(
         self,
         fields: Mapping[str, str | Callable[[Any], Any] | Declared] | None = None,
         children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
+        itemize: Callable[[str], None] = lambda name: None,
     ) -> None:
         super().__init__(fields, children)
+        self._itemize = itemize
+        """What to do about a list of children in which there is None."""
         self.of_calls = False
         self._names: dict[Steps, str] = {}
         self._steps: dict[str, Steps] = {}
@@ -115,6 +120,14 @@ class TorchAccessors(Accessors):
             return self._sources.get(steps[0].name, steps[0].name)
         full = (Attr("node"), *self._meant(steps)) if self.of_calls else self._meant(steps)
         return careful_reader(full) if name in self._careful else reader(full)
+
+    def items(self, node: Any, name: str) -> list[Any]:
+        """The children in a list, all of them nodes: one that may hold None is not taken for a list of children."""
+        value = self.read(node, name, None)
+        if isinstance(value, list | tuple) and any(x is None for x in value):
+            relation = self._relations.get(name)
+            self._itemize(self.name(relation.steps) if isinstance(relation, Relation) else name)
+        return super().items(node, name)
 
     def renamed(self, name: str) -> bool:
         """Does the name mean anything else than the attribute of that name?"""

@@ -81,7 +81,9 @@ class Relation:
             return None
         if not self.is_list:
             return self._one(call, found, identifier(self.steps))
-        return [self._one(call, x, identifier((*self.steps, At(i)))) for i, x in enumerate(found) if x is not None]
+        return [
+            None if x is None else self._one(call, x, identifier((*self.steps, At(i)))) for i, x in enumerate(found)
+        ]
 
     def _one(self, call: CallNode, node: Any, via: str) -> CallNode | None:
         if self.looks_up:
@@ -163,4 +165,4 @@ class Graph:
             visited.add(id(call))
             for relation in self._made:
                 found = relation.follow(call) if call.call_role in relation.callers else None
-                todo += [] if found is None else found if relation.is_list else [found]
+                todo += [x for x in (found if relation.is_list else [found]) if x is not None] if found else []

@@ -22,6 +22,7 @@ from cortex.frontend.torch.operators.table import Entry, table
 from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 from cortex.frontend.torch.tokens import Tokens
+from cortex.frontend.torch.unknown import refuse_unknown
 from cortex.frontend.torch.views import View
 from cortex.ra.ir import Param
 
@@ -47,6 +48,7 @@ class Dispatcher:
         """What `function(*args, **kwargs)` gives, some argument of which is symbolic."""
         if torch.is_autocast_enabled("cpu"):
             raise fail("torch.autocast: compiled modules compute in float32. Leave it out.")
+        refuse_unknown((args, kwargs))
         entry = table().get(function)
         if entry is None:
             raise unsupported(function)

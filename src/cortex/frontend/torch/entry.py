@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.modules.module import _global_forward_hooks as _EVERYWHERE  # noqa: N812 - constant here
+from torch.nn.modules.module import _global_forward_pre_hooks as _BEFORE_EVERYWHERE  # noqa: N812
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import span_of_function
 from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.interface import Interface
-from cortex.frontend.torch.rebuild import Rebuilt
+from cortex.frontend.torch.outside import Space
+from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
 from cortex.frontend.torch.serving import Request
-
-FRESH = (dict, list, set)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,7 @@ class Entry:
     routines: dict[tuple[int, str], Routine]
     functions: dict[int, Routine]
     weights: dict[str, torch.Tensor]
+    scopes: list[Scope]
     takes_list: bool = False
     """Does it take a list of structures itself?"""
 
@@ -44,12 +48,18 @@ class Entry:
         routines = routines_of(module, rebuilt.rebuilt)
         routine = routines.get((id(module), "forward"))
         if routine is None:
+            wrapped = next((name for name in ("module", "_orig_mod") if name in module._modules), None)
+            if wrapped is not None:
+                raise ModelError(
+                    f"a {type(module).__name__} wraps the module that is to be compiled; give that one: "
+                    f"cortex.compile(module.{wrapped}, ...)."
+                )
             raise ModelError(
                 f"a {type(module).__name__} has no forward of its own that could be traced; give a module of a class "
                 "that defines forward(self, node)."
             )
-        weights = _tensors(module)
-        return cls(type(module).__name__, routine, {"": module}, routines, rebuilt.routines, weights, takes_list)
+        name, found = type(module).__name__, rebuilt.routines
+        return cls(name, routine, {"": module}, routines, found, _tensors(module), rebuilt.scopes, takes_list)
 
     @classmethod
     def of_function(cls, function: FunctionType, takes_list: bool = False) -> Entry:
@@ -66,7 +76,21 @@ class Entry:
         for name, module in modules.items():
             weights |= {f"{name}.{key}": tensor for key, tensor in _tensors(module).items()}
             routines |= routines_of(module, rebuilt.rebuilt)
-        return cls(function.__name__, routine, modules, routines, rebuilt.routines, weights, takes_list)
+        return cls(function.__name__, routine, modules, routines, rebuilt.routines, weights, rebuilt.scopes, takes_list)
+
+    @cached_property
+    def does_more(self) -> bool:
+        """Does calling the module do more than to call forward: has it hooks, or its own `__call__`?"""
+        module = self.modules.get("")
+        if module is None:
+            return False
+        hooks = (module._forward_hooks, module._forward_pre_hooks, _EVERYWHERE, _BEFORE_EVERYWHERE)
+        return any(hooks) or type(module).__call__ is not torch.nn.Module.__call__
+
+    def call(self, arguments: dict[str, Any]) -> Any:
+        """Call the module itself, hooks and all."""
+        bound = inspect.BoundArguments(self.routine.signature, OrderedDict(arguments))
+        return self.modules[""](*bound.args, **bound.kwargs)
 
     @cached_property
     def params(self) -> dict[int, str]:
@@ -82,6 +106,23 @@ class Entry:
     def interface(self) -> Interface:
         """How it is called."""
         return Interface(self.name, self.routine.signature, self.takes_list)
+
+    @cached_property
+    def spaces(self) -> list[Space]:
+        """Where calls can leave something behind."""
+        found: dict[int, Space] = {}
+        for label, module in self.modules.items():
+            for path, part in module.named_modules():
+                name = ".".join([label or "self", *([path] if path else [])])
+                found[id(part)] = Space(name, (vars(part),))
+                for key, held in vars(part).items():
+                    if is_node(held) and hasattr(held, "__dict__") and not isinstance(held, ModuleType | dict):
+                        found.setdefault(id(held), Space(f"{name}.{key}", (vars(held),)))
+        functions = [r.function for r in (*self.routines.values(), *self.functions.values())]
+        for scope in {id(f.__globals__): f.__globals__ for f in functions}.values():
+            names = frozenset(n for f in functions if f.__globals__ is scope for n in names_in(f.__code__))
+            found[id(scope)] = Space("", (scope, *(s for s in self.scopes if s.outer is scope)), names)
+        return list(found.values())
 
     @contextmanager
     def traced(self) -> Iterator[None]:
@@ -100,12 +141,34 @@ def entry_of(given: Any, weights: Any, examples: list[Any]) -> Entry | None:
     entry = Entry.of_function(given, lists) if isinstance(given, FunctionType) else Entry.of_module(given, lists)
     for module in entry.modules.values():
         _refuse_training(module)
+        _refuse_scripts(module)
+    for name, weight in entry.weights.items():
+        _refuse_placement(name, weight)
     return entry
 
 
 def as_call(example: Any) -> tuple[Any, ...]:
     """The arguments of an example: a tuple of them, or the only one."""
     return example if type(example) is tuple else (example,)
+
+
+def _refuse_scripts(module: torch.nn.Module) -> None:
+    for name, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise ModelError(
+                f"'{name}' was compiled by torch.jit, which hides what it does. Give the module as it was before."
+            )
+
+
+def _refuse_placement(name: str, weight: torch.Tensor) -> None:
+    if weight.is_meta:
+        raise ModelError(f"'{name}' is on the meta device and has no values. Load the module's weights first.")
+    if weight.device.type != "cpu":
+        raise ModelError(f"'{name}' is on {weight.device}; compiled modules run on the processor. Call module.cpu().")
+    if weight.is_floating_point() and weight.dtype != torch.float32 and isinstance(weight, torch.nn.Parameter):
+        raise ModelError(
+            f"'{name}' has elements of {weight.dtype}; compiled modules compute in torch.float32. Call module.float()."
+        )
 
 
 def _refuse_training(module: torch.nn.Module) -> None:
@@ -142,6 +205,13 @@ class Signature:
                 "the attributes that forward reads.",
                 span_of_function(entry.routine.function.__code__),
             )
+        for name, value in arguments.items():
+            if type(value) in FRESH and value and name not in nodes and Content.of(value) is None:
+                raise ModelError(
+                    f"argument '{name}' of {entry.name} is a {type(value).__name__} of other things than constants. "
+                    "Give nodes, tensors and constants as arguments of their own.",
+                    span_of_function(entry.routine.function.__code__),
+                )
         return cls(arguments, nodes, tuple(name for name, value in arguments.items() if isinstance(value, data)))
 
     def request(self, arguments: dict[str, Any]) -> Request:
@@ -151,7 +221,9 @@ class Signature:
     def given(self) -> tuple[str, dict[str, Any]]:
         """The parameter that is the node, and the other arguments."""
         others = {name: value for name, value in self.example.items() if name != self.nodes[0]}
-        return self.nodes[0], {name: type(value) if type(value) in FRESH else value for name, value in others.items()}
+        return self.nodes[0], {
+            name: Content.of(value) or type(value) if type(value) in FRESH else value for name, value in others.items()
+        }
 
 
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cortex.errors import StructureError
 from cortex.frontend.torch.categories import PLAIN, is_data
+from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
 """For each argument its name and what it is: ("node",), ("tensor",), or the type and value of a constant."""
@@ -41,6 +42,9 @@ class Interface:
         """What tells calls apart that have to be compiled separately."""
         found: list[Any] = []
         for name, value in arguments.items():
+            if type(value) in FRESH and (content := Content.of(value)) is not None:
+                found.append((name, type(value), content.text))
+                continue
             plain = isinstance(value, PLAIN) or value is None
             found.append((name, type(value), value) if plain else (name, "tensor" if is_data(value) else "node"))
         return tuple(found)

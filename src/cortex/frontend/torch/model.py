@@ -6,6 +6,8 @@ Tracing begins with the simplest mode (see serving.py) and goes on to the next w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from copy import deepcopy
+from itertools import zip_longest
 from typing import Any
 
 from cortex.errors import ModelError
@@ -14,29 +16,29 @@ from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import Results, TracedModel
 from cortex.frontend.signals import NeedsStates, Restart
-from cortex.frontend.spans import fail
+from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Storing, argument
 from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.links import Links
 from cortex.frontend.torch.mode import tracing_mode
+from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
-from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
+from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names, remembered
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
+from cortex.frontend.torch.unknown import Unknown, blurred
 from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import IsNone, Slot, TensorType
 from cortex.ra.ir import Value as ValueOf
-
-FRESH = (dict, list, set)
-"""Collections that code passes along to remember results in: a trace starts with empty ones."""
 
 MOST_ROLES = 64
 
@@ -50,7 +52,7 @@ class TorchModel(TracedModel):
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
         self.signature = signature
-        self.mode: Mode = "plain"
+        self.mode: Mode = "headed" if entry.does_more else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()
@@ -58,6 +60,7 @@ class TorchModel(TracedModel):
         self.ever_read: set[Steps] = set()
         self.opaque_methods: set[Any] = set()
         self.links = Links()
+        self.changes = Changes()
         self.mixed: set[Steps] = set()
         """What holds values of different categories in different nodes."""
         self._categories: dict[Steps, str] = {}
@@ -95,7 +98,7 @@ class TorchModel(TracedModel):
 
     def accessors(self, fields: Any, children: Any) -> TorchAccessors:
         """What names mean on the user's objects."""
-        return TorchAccessors(fields, children)
+        return TorchAccessors(fields, children, self.links.itemize)
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
         """None: the arguments beside the node come with requests."""
@@ -122,12 +125,27 @@ class TorchModel(TracedModel):
 
     def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         """Run the routine that a node stands for a call of."""
-        b = TorchBuilder(k, facts, model=self)
-        self._alive.append(b.places)  # code may remember nodes by id(node)
-        with building(b), self.entry.traced(), tracing_mode(self.entry.params), RowByRow():
-            values = self._results(b, self._run(b))
+        values, b = self._traced(k, facts)
+        if type(facts.oracle) is Seen:
+            again = self._traced(k, Facts(facts.oracle))[1]
+            if again.lets != b.lets:
+                differs = (new for new, old in zip_longest(again.lets, b.lets) if new != old)
+                raise ModelError(
+                    f"'{self.name}' computes something else when it is run for the same node once more: it draws "
+                    "random numbers, reads a clock, or keeps something between calls. Make it a field of the node, or an "
+                    "argument.",
+                    next((let.span for let in differs if let is not None), None),
+                )
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
+
+    def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
+        b = TorchBuilder(k, facts, model=self, around=Outside(self.entry.spaces, self.changes))
+        self._alive.append(b.places)  # code may remember nodes by id(node)
+        with building(b), self.entry.traced(), b.around.watched(), tracing_mode(self.entry.params), RowByRow():
+            result = self._run(b)
+            b.around.look(at_end_of_call=b.role.routine is not None)
+            return self._results(b, result), b
 
     def states(self) -> StateForm:
         """The states of all roles that have been traced, and the arguments that calls pass."""
@@ -150,17 +168,46 @@ class TorchModel(TracedModel):
         sample = node.node if isinstance(node, CallNode) else node
         if b.role.routine is None:
             b.places[()] = TorchNode((), sample)
-            return b.call(self.entry.routine, (), self._head_arguments(b))
+            arguments = self._head_arguments(b)
+            return self.entry.call(arguments) if self.entry.does_more else b.call(self.entry.routine, (), arguments)
         given = {name: self._given(b, name, value) for name, value in b.role.given.items()}
         root = self._own_node(b, sample)
+        passed = {name: b.values(value) for name, value in given.items() if isinstance(b.role.given[name], Passed)}
         result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
         for name, value in given.items():
-            if type(value) is list and value:
-                raise fail(
-                    f"recursive calls append to the list '{name}', of which every call has its own here. Store what is "
-                    "to be collected on the node (node.h = h), and read it from the nodes afterwards."
+            if name in passed and _named(b.values(value)) != _named(passed[name]):
+                raise ModelError(
+                    f"recursive calls change their argument '{name}', which the caller would see. Return the new value "
+                    "instead, and let the caller use that.",
+                    span_of_function(b.role.routine.function.__code__),
                 )
+            self._look_into(b, name, value)
         return result
+
+    def _look_into(self, b: TorchBuilder, name: str, value: Any) -> None:
+        """See what a call has put into a collection that it was given."""
+        token = b.role.given[name]
+        assert b.role.routine is not None
+        span = span_of_function(b.role.routine.function.__code__)
+        if isinstance(token, Content) and Content.of(value) != token:
+            raise ModelError(
+                f"recursive calls change their argument '{name}', which is {token.text} at first. Return it instead.",
+                span,
+            )
+        if token is list and value:
+            raise ModelError(
+                f"recursive calls append to the list '{name}', of which every call has its own here. Store what is "
+                "to be collected on the node (node.h = h), and read it from the nodes afterwards.",
+                span,
+            )
+        if isinstance(value, dict | set) and token in FRESH:
+            if all(type(key) is Unknown for key in value):
+                return
+            if isinstance(value, dict) and (key := next((k for k in b.keys(()) if k in value), None)) is not None:
+                b.store((), remembered(name), value[key])
+            if name not in b.role.changes:
+                b.role.changes.add(name)
+                raise Restart
 
     def _node(self, b: TorchBuilder) -> Any:
         """The real node that is traced for."""
@@ -208,7 +255,7 @@ class TorchModel(TracedModel):
             elif name in self.signature.tensors:
                 found[name] = RequestTensor(name, value)
             else:
-                found[name] = type(value)() if type(value) in FRESH else value
+                found[name] = deepcopy(value) if type(value) in FRESH else value
         return found
 
     def _given(self, b: TorchBuilder, name: str, value: Any) -> Any:
@@ -226,8 +273,10 @@ class TorchModel(TracedModel):
                 return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
+            case Content(_, content):
+                return deepcopy(content)
             case type() if value in FRESH:
-                return value()
+                return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
 
     # Calls.
@@ -236,7 +285,7 @@ class TorchModel(TracedModel):
         self, b: TorchBuilder, routine: Routine, node_parameter: str, arguments: dict[str, Any], forms: dict[str, Form]
     ) -> Role:
         """The role that a call has; the mode changes where it has no room for it."""
-        given = {name: self._token(name, value, forms) for name, value in arguments.items()}
+        given = {name: self._token(b, name, value, forms) for name, value in arguments.items()}
         simple = not any(isinstance(value, Passed | Inherited) for value in given.values())
         match self.mode:
             case "plain":
@@ -278,7 +327,7 @@ class TorchModel(TracedModel):
         """Is an attribute stored by another role too?"""
         return any(name in other.stored for other in self.roles if other is not role)
 
-    def _token(self, name: str, value: Any, forms: dict[str, Form]) -> Any:
+    def _token(self, b: TorchBuilder, name: str, value: Any, forms: dict[str, Form]) -> Any:
         """What a role knows of an argument."""
         if name in forms:
             return Passed(forms[name])
@@ -286,7 +335,18 @@ class TorchModel(TracedModel):
             return Inherited(value._cortex_functions)
         if isinstance(value, TorchNode | NodeList | NodeTuple):
             raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
-        return type(value) if type(value) in FRESH else value
+        if not isinstance(value, FRESH):
+            return value
+        kind = next(kind for kind in FRESH if isinstance(value, kind))
+        if b.is_memo(value):
+            return kind
+        content = Content.of(value)
+        if content is None:
+            raise fail(
+                f"argument '{name}' of a recursive call is a {kind.__name__} that holds other things than constants or "
+                "tensors. Pass them as arguments of their own, or store them on the node."
+            )
+        return content
 
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
         k = b.knowledge
@@ -384,6 +444,10 @@ class TorchModel(TracedModel):
         return found
 
 
+def _named(values: tuple[Form, list[Value]]) -> tuple[Form, list[str]]:
+    return values[0], [value.name for value in values[1]]
+
+
 def _tag(routine: Routine) -> str:
     return routine.label.replace(".", "_")
 
@@ -394,6 +458,6 @@ def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 def _key(value: Any) -> tuple[Any, ...]:
     """Equal for arguments that make no difference to a role."""
-    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited):
+    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content):
         return (type(value), value)
     return (id(value),)

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from cortex.frontend.spans import is_library
-from cortex.frontend.torch.routines import Routine, shadow
+import torch
+
+from cortex.frontend.spans import fail
+from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.standins import IndexableNodeField, NodeField, TorchNode
+from cortex.frontend.torch.unknown import known_length
 
 
 class Scope(dict[str, Any]):
@@ -23,10 +26,10 @@ class Scope(dict[str, Any]):
     def __init__(self, outer: dict[str, Any], own: dict[str, Any]) -> None:
         super().__init__(own)
         self["__builtins__"] = outer.get("__builtins__", builtins)
-        self._outer = outer
+        self.outer = outer
 
     def __missing__(self, name: str) -> Any:
-        return self._outer[name]
+        return self.outer[name]
 
 
 class _TypeOf(type):
@@ -43,12 +46,23 @@ class TypeOf(metaclass=_TypeOf):
     """What `type` means: the class of the user's node for what stands for one."""
 
 
+MEANINGS = {"type": TypeOf, "len": known_length}
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise fail(f"{name} was compiled by torch.jit.script, which hides what it does. Leave that out.")
+
+    return refuse
+
+
 class Rebuilt:
     """The user's functions that were rebuilt, each once."""
 
     def __init__(self) -> None:
         self.routines: dict[int, Routine] = {}
         self._shadows: dict[int, Callable[..., Any]] = {}
+        self.scopes: list[Scope] = []
         self._alive: list[FunctionType] = []
 
     def routine(self, function: FunctionType) -> Routine:
@@ -58,20 +72,22 @@ class Rebuilt:
 
     def rebuilt(self, function: FunctionType) -> FunctionType:
         """The function with other meanings of names; itself where no name has one."""
-        names = set(_names(function.__code__))
+        names = set(names_in(function.__code__))
         scope = function.__globals__
         own: dict[str, Any] = {name: self._shadow(scope[name]) for name in names if _is_users(scope.get(name))}
-        if "type" in names and "type" not in scope:
-            own["type"] = TypeOf
+        own |= {name: meant for name, meant in MEANINGS.items() if name in names and name not in scope}
+        own |= {name: _refusing(name) for name in names if isinstance(scope.get(name), torch.jit.ScriptFunction)}
         cells = function.__closure__ or ()
         seen = tuple(self._cell(cell) for cell in cells)
         if not own and seen == cells:
             return function
+        self.scopes.append(Scope(scope, own))
         made = FunctionType(
-            function.__code__, Scope(scope, own), function.__name__, function.__defaults__, seen or None
+            function.__code__, self.scopes[-1], function.__name__, function.__defaults__, seen or None
         )
         made.__kwdefaults__ = function.__kwdefaults__
         made.__qualname__ = function.__qualname__
+        vars(made).update(vars(function))  # what is decorated: `__wrapped__`
         return made
 
     def _shadow(self, function: FunctionType) -> Callable[..., Any]:
@@ -94,12 +110,12 @@ class Rebuilt:
 
 
 def _is_users(x: Any) -> bool:
-    return isinstance(x, FunctionType) and not is_library(x.__code__.co_filename)
+    return isinstance(x, FunctionType) and is_users(x)
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def names_in(code: CodeType) -> Iterator[str]:
     """The global names that a function, and the functions inside it, may use."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from names_in(constant)

@@ -33,7 +33,9 @@ class Role:
     routine: Routine | None  # None: the head
     node_parameter: str = ""
     given: dict[str, Any] = field(default_factory=dict)
-    """The other arguments: constants, `Passed`, or `Inherited`."""
+    """The other arguments: constants, `Content`, `Passed`, `Inherited`, or the type of a collection that is empty."""
+    changes: set[str] = field(default_factory=set)
+    """Arguments of the latter kind in which it puts something."""
     result: Form | None = None
     stored: dict[str, Form] = field(default_factory=dict)
     types: dict[str, TensorType] = field(default_factory=dict)
@@ -53,6 +55,11 @@ class Role:
         """The states that hold what is stored in an attribute of the node."""
         names = self.stored[attribute].names()
         return [f"{prefix}node_{attribute}" + ("" if name == "out" else f"_{name}") for name in names]
+
+
+def remembered(parameter: str) -> str:
+    """The attribute that a call on a node counts as having set when it puts an entry for the node into a dict."""
+    return f"in_{parameter}"
 
 
 def passed_names(tag: str, parameter: str, form: Form, via: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import _lru_cache_wrapper, cached_property, wraps
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -74,6 +74,12 @@ def routines_of(
     return found
 
 
+def is_users(function: FunctionType) -> bool:
+    """Is it the user's, be it decorated by a library?"""
+    unwrapped = inspect.unwrap(function)
+    return isinstance(unwrapped, FunctionType) and not is_library(unwrapped.__code__.co_filename)
+
+
 def _methods(kind: type) -> dict[str, FunctionType]:
     found: dict[str, FunctionType] = {}
     for base in reversed(kind.__mro__):
@@ -81,26 +87,21 @@ def _methods(kind: type) -> dict[str, FunctionType]:
             continue
         for name, member in vars(base).items():
             special = name.startswith("__") and name.endswith("__")
-            if isinstance(member, FunctionType) and not special and not is_library(member.__code__.co_filename):
+            if isinstance(member, _lru_cache_wrapper):  # each call is computed once anyway
+                member = inspect.unwrap(member)
+            if isinstance(member, FunctionType) and not special and is_users(member):
                 found[name] = member
     return found
 
 
 @contextmanager
 def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
-    """Let calls of the routines be seen; afterwards the modules are as they were, whatever the trace stored in them."""
+    """Let calls of the routines be seen."""
     parts = {id(part): part for module in modules for part in module.modules()}
-    before = [(vars(part), dict(vars(part))) for part in parts.values()]
-    held = [(x, x.copy()) for _, attributes in before for x in attributes.values() if type(x) in (dict, list, set)]
     for (owner, name), routine in routines.items():
         vars(parts[owner])[name] = shadow(routine)
     try:
         yield
     finally:
-        for now, then in before:
-            for name in [name for name in now if name not in then]:
-                del now[name]
-            now.update(then)
-        for collection, then in held:
-            collection.clear()
-            collection.extend(then) if isinstance(collection, list) else collection.update(then)
+        for owner, name in routines:
+            vars(parts[owner]).pop(name, None)

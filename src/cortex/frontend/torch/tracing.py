@@ -21,13 +21,16 @@ from cortex.frontend.signals import NeedsStates
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.forms import Form, flatten
+from cortex.frontend.torch.outside import Outside
 from cortex.frontend.torch.request_tensor import RequestTensor
-from cortex.frontend.torch.roles import Role
+from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.standins import NodeTuple, TorchNode, is_stand_in
+from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in
 from cortex.frontend.torch.steps import Attr, Steps, text
 from cortex.frontend.torch.tensor import TorchTensor
+from cortex.frontend.torch.unknown import Unknown, blur
 from cortex.ra.ir import Hop, State
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ class TorchBuilder(Builder):
     """The graph of one kind of node of a module."""
 
     model: TorchModel = field(kw_only=True)
+    around: Outside = field(kw_only=True)
     role: Role = field(init=False)
     tag: str = ""
     """The role's; with `>` where only the arguments of other calls are computed."""
@@ -126,9 +130,14 @@ class TorchBuilder(Builder):
         self.model.restart()
 
     def _cut(self, routine: Routine, node_parameter: str, arguments: dict[str, Any]) -> Any:
+        self.around.look()
         node = arguments.pop(node_parameter)
         steps = node._cortex_steps
-        passed = {name: self.values(value) for name, value in arguments.items() if _is_computed(value)}
+        passed = {
+            name: self.values(value)
+            for name, value in arguments.items()
+            if not self.is_memo(value) and _is_computed(value)
+        }
         forms = {name: form for name, (form, _) in passed.items()}
         role = self.model.role_of_call(self, routine, node_parameter, arguments, forms)
         if role is self.role and not steps:
@@ -143,8 +152,32 @@ class TorchBuilder(Builder):
         if role.result is None:
             self.model.links.hop(self, role, steps)
             raise NeedsStates
+        self.around.forget()
+        for name in role.changes:
+            self._remember(role, name, arguments[name], steps)
         names = role.result_names(self.model.prefix(role))
         return role.result.rebuild([self.state(role, steps, name) for name in names])
+
+    def _remember(self, role: Role, name: str, collection: Any, steps: Steps) -> None:
+        """A call has put something into a collection that it was given: an entry for its node, and who knows what."""
+        blur(collection, f"'{name}'")
+        attribute = remembered(name)
+        if attribute in role.stored and isinstance(collection, dict):
+            names = role.stored_names(self.model.prefix(role), attribute)
+            value = role.stored[attribute].rebuild([self.state(role, steps, n) for n in names])
+            collection.update(dict.fromkeys(self.keys(steps), value))
+
+    def keys(self, steps: Steps) -> tuple[Any, ...]:
+        """What a node is known by in dictionaries: itself, or its `id`."""
+        node = self.places[steps]
+        return (node, id(node))
+
+    def is_memo(self, x: Any) -> bool:
+        """Is this a collection that calls remember something about nodes in: an empty one, or with nodes for keys?"""
+        if not isinstance(x, FRESH) or isinstance(x, NodeList):
+            return False
+        known = {id(place) for place in self.places.values()} if x else set()
+        return all(type(key) in (TorchNode, Unknown) or (type(key) is int and key in known) for key in x)
 
     def state(self, role: Role, steps: Steps, name: str, *, looks_up: bool = False) -> Any:
         """A state of the node that stands for the call of `role` on what the steps lead to."""

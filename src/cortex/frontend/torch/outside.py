@@ -1,0 +1,167 @@
+"""What outlives calls: attributes of modules, and global names.
+
+A trace sees one call by itself. `Outside` looks, whenever a call is made and when the trace ends, whether something
+there is not as it was in the beginning; from then on traces find an `Unknown` in that place, and whatever reads it is
+refused. Afterwards everything is as it was before the trace.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from cortex.frontend.signals import Restart
+from cortex.frontend.spans import fail
+from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred
+
+PLAIN = (str, int, float, bool)
+COLLECTIONS = (dict, list, set, deque)
+MISSING = object()
+TORCHS_OWN = frozenset(vars(torch.nn.Module()))
+"""Attributes in which torch keeps parameters, buffers, hooks and the like."""
+UNWATCHED = TORCHS_OWN - {"_parameters", "_buffers", "_modules"}
+DEPTH = 3
+"""Collections inside collections are looked into this far."""
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Names that code can bind: all attributes of an object, or the global names that functions use (`names`).
+
+    Global names can be in several dictionaries: functions may have been given a scope in front of their own.
+    """
+
+    label: str
+    held: tuple[dict[str, Any], ...]
+    names: frozenset[str] | None = None
+
+    def bound(self) -> Iterator[tuple[dict[str, Any], str, Any]]:
+        """What each name is bound to."""
+        for each in self.held:
+            for name in [n for n in each if n not in UNWATCHED] if self.names is None else self.names:
+                if (value := dict.get(each, name, MISSING)) is not MISSING:
+                    yield each, name, value
+
+
+Place = tuple[int, str]
+"""The number of a space, and a name in it."""
+
+
+@dataclass(eq=False)
+class Changes:
+    """Which places were seen to change while a module was traced."""
+
+    found: dict[Place, type | None] = field(default_factory=dict)
+    """Where calls may find something else than there was in the beginning, with the type of a collection there."""
+    left: set[Place] = field(default_factory=set)
+    """Where recursive calls leave something else than they found."""
+
+
+class Outside:
+    """The places around one trace."""
+
+    def __init__(self, spaces: list[Space], changes: Changes) -> None:
+        self._spaces = spaces
+        self._changes = changes
+        self._start: dict[tuple[int, str], Any] = {}
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Whatever happens inside is undone."""
+        before = [(space, [(each, name, _Kept(x)) for each, name, x in space.bound()]) for space in self._spaces]
+        try:
+            for place, kind in self._changes.found.items():
+                for each in self._spaces[place[0]].held:
+                    each[place[1]] = Unknown(self._said(place)) if kind is None else blurred(kind, self._said(place))
+            self._start = {(id(each), name): _Kept(value) for s in self._spaces for each, name, value in s.bound()}
+            yield
+        finally:
+            for space, bound in before:
+                known = {(id(each), name) for each, name, _ in bound}
+                for each, name, _ in list(space.bound()):
+                    if (id(each), name) not in known:
+                        del each[name]
+                for each, name, kept in bound:
+                    each[name] = kept.restored()
+
+    def look(self, *, at_end_of_call: bool = False) -> None:
+        """See what has changed since the beginning; trace again if that was not known."""
+        known = len(self._changes.left), dict(self._changes.found)
+        for number, space in enumerate(self._spaces):
+            for each, name, value in space.bound():
+                start = self._start.get((id(each), name))
+                if start is None or not start.is_same(value):
+                    self._changed((number, name), value, at_end_of_call)
+        if known != (len(self._changes.left), self._changes.found):
+            raise Restart
+
+    def forget(self) -> None:
+        """A call was made: what such calls leave behind is not known."""
+        for number, name in self._changes.left:
+            where = self._said((number, name))
+            for each in self._spaces[number].held:
+                if name in each:
+                    value = each[name]
+                    blur(value, where) if isinstance(value, FRESH) else each.update({name: Unknown(where)})
+
+    def _changed(self, place: Place, value: Any, at_end_of_call: bool) -> None:
+        if place[1] in TORCHS_OWN:
+            raise fail(
+                f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
+                "Use a local variable."
+            )
+        kind = dict if type(value) is Memo else type(value) if type(value) in FRESH else None
+        known = self._changes.found.setdefault(place, kind)
+        if known is not kind:
+            self._changes.found[place] = None
+        if at_end_of_call:
+            self._changes.left.add(place)
+
+    def _said(self, place: Place) -> str:
+        label = self._spaces[place[0]].label
+        return f"{label}.{place[1]}" if label else f"the global name {place[1]}"
+
+
+class _Kept:
+    """A value, and what it holds if it is a collection."""
+
+    def __init__(self, value: Any, depth: int = DEPTH) -> None:
+        self.value = value
+        self.items: list[tuple[Any, _Kept]] | None = None
+        if isinstance(value, COLLECTIONS) and depth:
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            self.items = [(key, _Kept(x, depth - 1)) for key, x in pairs]
+
+    def is_same(self, now: Any) -> bool:
+        """Is it what it was?"""
+        if now is not self.value:
+            return isinstance(now, PLAIN) and type(now) is type(self.value) and now == self.value
+        if self.items is None:
+            return True
+        if len(now) != len(self.items):
+            return False
+        pairs = now.items() if isinstance(now, dict) else enumerate(now)
+        return all(
+            (key is then or (isinstance(key, PLAIN) and key == then)) and kept.is_same(x)
+            for (key, x), (then, kept) in zip(pairs, self.items, strict=True)
+        )
+
+    def restored(self) -> Any:
+        """The value, holding what it held."""
+        if self.items is None or self.is_same(self.value):
+            return self.value
+        self.value.clear()
+        match self.value:
+            case dict():
+                self.value.update({key: kept.restored() for key, kept in self.items})
+            case set():
+                self.value.update(kept.restored() for _, kept in self.items)
+            case _:
+                self.value.extend(kept.restored() for _, kept in self.items)
+        return self.value
