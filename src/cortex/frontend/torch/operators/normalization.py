@@ -146,7 +146,7 @@ def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
     x = value_of(v)
     axes = tuple(i for i in range(len(x.shape)) if i != dim % len(x.shape)) if dim != -1 else None
     length = unary("abs", x) if axes == () else vector_norm(v, 2, axes, True)
-    return arithmetic("mul", x, arithmetic("div", value_of(g), value_of(length)))
+    return arithmetic("mul", x, arithmetic("div", value_of(g), length))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
