@@ -211,6 +211,24 @@ def forward(self, node):
     + "def forward(self, node):\n    memo = {}\n    return self.encode(node, memo) * len(memo)\n",
     "visited": ENCODE.format(", seen", "seen.add(id(node))", ", seen")
     + "def forward(self, node):\n    seen = set()\n    return self.encode(node, seen) * len(seen)\n",
+    "seen_before": """
+def encode(self, node, seen):
+    if id(node) in seen:
+        return torch.zeros(4)
+    seen.add(id(node))
+    return self.join(node, [self.encode(c, seen) for c in node.children])
+def forward(self, node):
+    return self.encode(node, set())
+""",
+    "remembers_other": """
+def encode(self, node, memo):
+    if id(node) in memo:
+        return memo[id(node)]
+    memo[id(node)] = self.join(node, [self.encode(c, memo) for c in node.children])
+    return memo[id(node)] * 2
+def forward(self, node):
+    return self.encode(node, {})
+""",
     "counter": ENCODE.format("", "self.count += 1", "")
     + "def forward(self, node):\n    self.count = 0\n    return self.encode(node) / self.count\n",
     "depth": """

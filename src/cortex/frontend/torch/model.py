@@ -35,7 +35,7 @@ from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
-from cortex.frontend.torch.unknown import Unknown, blurred
+from cortex.frontend.torch.unknown import Memo, Unknown, Visited, blurred
 from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import IsNone, Slot, TensorType
 from cortex.ra.ir import Value as ValueOf
@@ -181,10 +181,10 @@ class TorchModel(TracedModel):
                     "instead, and let the caller use that.",
                     span_of_function(b.role.routine.function.__code__),
                 )
-            self._look_into(b, name, value)
+            self._look_into(b, name, value, result)
         return result
 
-    def _look_into(self, b: TorchBuilder, name: str, value: Any) -> None:
+    def _look_into(self, b: TorchBuilder, name: str, value: Any, result: Any) -> None:
         """See what a call has put into a collection that it was given."""
         token = b.role.given[name]
         assert b.role.routine is not None
@@ -203,11 +203,26 @@ class TorchModel(TracedModel):
         if isinstance(value, dict | set) and token in FRESH:
             if all(type(key) is Unknown for key in value):
                 return
-            if isinstance(value, dict) and (key := next((k for k in b.keys(()) if k in value), None)) is not None:
+            if (
+                isinstance(value, dict)
+                and (key := next((k for k in b.keys(()) if dict.__contains__(value, k)), None)) is not None
+            ):
                 b.store((), remembered(name), value[key])
             if name not in b.role.changes:
                 b.role.changes.add(name)
                 raise Restart
+            own = b.keys(())
+            asked = isinstance(value, Memo | Visited) and any(key is k or key == k for key in value.asked for k in own)
+            kept = (
+                next((value[k] for k in own if dict.__contains__(value, k)), None) if isinstance(value, dict) else None
+            )
+            if asked and (kept is None or _named(b.values(kept)) != _named(b.values(result))):
+                raise ModelError(
+                    f"a call looks into '{name}' whether its node was there before, and would then return something "
+                    "else than the first time. A shared node has one result here: remember that in a dictionary "
+                    "(memo[id(node)] = h), and return it.",
+                    span,
+                )
 
     def _node(self, b: TorchBuilder) -> Any:
         """The real node that is traced for."""

@@ -79,17 +79,43 @@ def refuse_unknown(x: Any) -> None:
 
 
 class Memo(dict[Any, Any]):
-    """A dictionary that other calls have put their results in."""
+    """A dictionary that other calls have put their results in; knows what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Any] = []
+
+    def __contains__(self, key: object) -> bool:
+        self.asked.append(key)
+        return super().__contains__(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As of a dictionary."""
+        self.asked.append(key)
+        return super().get(key, default)
 
     def __missing__(self, key: object) -> Any:
+        self.asked.append(key)
         if isinstance(key, str):
             next(unknown for unknown in self if type(unknown) is Unknown)._cortex_refuse()
         raise KeyError(key)
 
 
+class Visited(set[Any]):
+    """A set that other calls have put their nodes in; knows what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Any] = []
+
+    def __contains__(self, key: object) -> bool:
+        self.asked.append(key)
+        return super().__contains__(key)
+
+
 def blurred(kind: type, where: str) -> Any:
     """A collection of which nothing is known."""
-    made: Any = Memo() if kind is dict else kind()
+    made: Any = Memo() if kind is dict else Visited() if kind is set else kind()
     blur(made, where)
     return made
 
