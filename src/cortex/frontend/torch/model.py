@@ -334,8 +334,10 @@ class TorchModel(TracedModel):
         role, prefix = b.role, self.prefix(b.role)
         values: dict[str, Value] = {}
         if not b.tag.endswith(PASSING):
-            form, returned = b.values(result)
+            form, returned = b.values(result, role.numbers.get("", ()))
             if role.result is not None and form != role.result:
+                if role.learn_numbers("", role.result, form):
+                    self.restart()
                 raise ModelError(
                     f"{self._what(role)} returns {form.text()} for some nodes and {role.result.text()} for others. "
                     "All calls have to return the same form."
@@ -343,8 +345,10 @@ class TorchModel(TracedModel):
             role.result = form
             values |= zip(role.result_names(prefix), returned, strict=True)
             for name, stored in b.results().items():
-                form, parts = b.values(stored)
+                form, parts = b.values(stored, role.numbers.get(name, ()))
                 if role.stored.setdefault(name, form) != form:
+                    if role.learn_numbers(name, role.stored[name], form):
+                        self.restart()
                     raise ModelError(
                         f"{self._what(role)} stores {form.text()} in node.{name} for some nodes and "
                         f"{role.stored[name].text()} for others. All calls have to store the same form."

@@ -86,6 +86,10 @@ def _methods(kind: type) -> dict[str, FunctionType]:
     return found
 
 
+def _as_text(key: Any) -> Any:
+    return str(key) if isinstance(key, str) else key
+
+
 @contextmanager
 def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
     """Let calls of the routines be seen; afterwards the modules are as they were, whatever the trace stored in them."""
@@ -94,6 +98,9 @@ def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str],
     held = [(x, x.copy()) for _, attributes in before for x in attributes.values() if type(x) in (dict, list, set)]
     for (owner, name), routine in routines.items():
         vars(parts[owner])[name] = shadow(routine)
+    for part in parts.values():
+        if isinstance(part, torch.nn.ParameterDict):  # its items are attributes, whose names have to be real texts
+            vars(part)["_key_to_attr"] = _as_text
     try:
         yield
     finally:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, assert_never
 
 
@@ -91,9 +92,34 @@ def identifier(steps: Steps) -> str:
 
 def reader(steps: Steps) -> Callable[[Any], Any]:
     """A function of an object that follows the steps; as fast as Python has one."""
-    if steps and all(isinstance(step, Attr) for step in steps):
-        return attrgetter(".".join(step.name for step in steps if isinstance(step, Attr)))
+    functions: list[Callable[[Any], Any]] = []
+    for is_attribute, group in groupby(steps, lambda step: isinstance(step, Attr)):
+        if is_attribute:
+            functions.append(attrgetter(".".join(step.name for step in group if isinstance(step, Attr))))
+        else:
+            functions += map(_function, group)
+    match functions:
+        case [one]:
+            return one
+        case [first, second]:
+            return lambda x: second(first(x))
+        case [first, second, third]:
+            return lambda x: third(second(first(x)))
     return lambda x: follow(x, steps)
+
+
+def _function(step: Step) -> Callable[[Any], Any]:
+    match step:
+        case Attr(name):
+            return attrgetter(name)
+        case At(key):
+            return itemgetter(key)
+        case Called(args):
+            return lambda x: x(*args)
+        case Of(_, function):
+            return function
+        case _:
+            assert_never(step)
 
 
 def careful_reader(steps: Steps) -> Callable[[Any], Any]:
