@@ -22,7 +22,6 @@ from statistics import geometric_mean, median
 from typing import Any
 
 import torch
-from torch import nn
 
 import cortex
 from cortex.structures.conllu import read_conllu
@@ -126,17 +125,25 @@ class Sentiment(bottom_up.ChildSum):
         super().__init__()
 
 
+class Tree:
+    """A node as people write it: attributes can be set. Phrases have the word 0."""
+
+    def __init__(self, node: Any) -> None:
+        self.word = max(node.word, 0)
+        self.children = [Tree(child) for child in node.children]
+
+
 def stanford() -> tuple[list[Any], int]:
     """All trees and the number of words."""
     files = [DATA / "sst" / f"{part}.txt" for part in ("train", "dev", "test")]
     vocabulary = Vocabulary(w for f in files for w in f.read_text(encoding="utf-8").replace(")", " ").split())
-    return [tree for f in files for tree in read_ptb(f, words=vocabulary)], len(vocabulary)
+    return [Tree(tree) for f in files for tree in read_ptb(f, words=vocabulary)], len(vocabulary)
 
 
 def universal(words: int) -> list[Any]:
     """All trees of dependencies."""
     files = sorted((DATA / "ud").glob("*.conllu"))
-    return [tree for f in files for tree in read_conllu(f, words=lambda w: hash(w) % words)]
+    return [Tree(tree) for f in files for tree in read_conllu(f, words=lambda w: len(w) * 7919 % words)]
 
 
 def sentiment(seconds: float) -> None:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cortex.frontend.torch.steps import NOWHERE, At, Steps, follow, identifier
+from cortex.errors import StructureError
+from cortex.frontend.postorder import MAX_OBJECTS
+from cortex.frontend.torch.steps import NOWHERE, At, Steps, follow, identifier, reader
 
 PASSING = ">"
 """At the end of a tag: the call as far as it computes arguments of other calls."""
@@ -35,9 +37,12 @@ class Arguments:
 
 
 class CallNode:
-    """A call of a routine on a node; `call_from` is the caller's, where callers compute arguments."""
+    """A call of a routine on a node; `call_from` is the caller's, where callers compute arguments.
 
-    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "node")
+    In a subclass, the relations of the model are attributes, None unless set.
+    """
+
+    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_linked", "node")
 
     def __init__(self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str) -> None:
         self.graph = graph
@@ -46,6 +51,7 @@ class CallNode:
         self.given = given
         self.call_from = caller
         self.call_via = via
+        self.is_linked = False
 
 
 @dataclass(eq=False)
@@ -66,6 +72,11 @@ class Relation:
     """Whose results depend on such calls."""
     looks_up: bool = False
     """Is it a call that was made by others, of which the node's attributes are read?"""
+    _ways: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._read = reader(self.steps) if self.steps else None
+        self._is_simple = not (self.looks_up or self.is_top_down or self.inherits)
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
@@ -74,21 +85,34 @@ class Relation:
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""
         try:
-            found = follow(call.node, self.steps)
+            found = call.node if self._read is None else self._read(call.node)
         except NOWHERE:
             return None
         if found is None:
             return None
-        if not self.is_list:
-            return self._one(call, found, identifier(self.steps))
-        return [self._one(call, x, identifier((*self.steps, At(i)))) for i, x in enumerate(found) if x is not None]
+        if self.is_list:
+            return [self._one(call, x, i) for i, x in enumerate(found) if x is not None]
+        return self._one(call, found, None)
 
-    def _one(self, call: CallNode, node: Any, via: str) -> CallNode | None:
+    def _one(self, call: CallNode, node: Any, item: int | None) -> CallNode | None:
+        graph = call.graph
+        if self._is_simple:
+            return graph.calls.get((self.role, id(node))) or graph.call(self.role, node, {}, None, "")
         if self.looks_up:
-            return call.graph.made(self.role, node)
+            return graph.made(self.role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits}
-        caller = call.graph.passing(call, self.passes_from(call.call_role)) if self.is_top_down else None
-        return call.graph.call(self.role, node, given, caller, via)
+        if not self.is_top_down:
+            return graph.call(self.role, node, given, None, "")
+        caller = graph.passing(call, self.passes_from(call.call_role))
+        return graph.call(self.role, node, given, caller, self._way(item))
+
+    def _way(self, item: int | None) -> str:
+        """A name for the way to a call: what the caller passes may depend on it."""
+        number = item or 0
+        while len(self._ways) <= number:
+            last = () if item is None else (At(len(self._ways)),)
+            self._ways.append(identifier((*self.steps, *last)))
+        return self._ways[number]
 
 
 @dataclass(frozen=True)
@@ -103,23 +127,49 @@ class Storing:
         return call.graph.who_made(list(self.roles), follow(call.node, self.steps))
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """By role, the relations that calls of it make, and by name those that their results depend on."""
+
+    node: type[CallNode]
+    made: dict[str, list[Relation]]
+    used: dict[str, list[tuple[str, Relation]]]
+
+    @classmethod
+    def of(cls, relations: dict[str, Relation]) -> Plan:
+        """From all relations by name."""
+        made: dict[str, list[Relation]] = {}
+        used: dict[str, list[tuple[str, Relation]]] = {}
+        for name, relation in relations.items():
+            for role in () if relation.looks_up else relation.callers:
+                made.setdefault(role, []).append(relation)
+            for role in relation.users:
+                used.setdefault(role, []).append((name, relation))
+        return cls(type(CallNode.__name__, (CallNode,), dict.fromkeys(relations)), made, used)
+
+
 class Graph:
     """The calls of one request; each is one node however often it is made."""
 
-    def __init__(self, head: Arguments, given: dict[str, Any], calls: list[Relation]) -> None:
-        self._calls: dict[tuple[Any, ...], CallNode] = {}
+    def __init__(self, head: Arguments, given: dict[str, Any], plan: Plan) -> None:
+        self.calls: dict[tuple[Any, ...], CallNode] = {}
         self._last: dict[tuple[str, int], CallNode] = {}
-        self._made = calls
+        self._plan = plan
         self._followed = False
         self.head = self.call("head", head, given, None, "")
+        self._link()
 
     def call(self, role: str, node: Any, given: dict[str, Any], caller: CallNode | None, via: str) -> CallNode:
         """The node of a call."""
-        key = (role, id(node), *map(id, given.values()), id(caller), via if caller else "")
-        if key not in self._calls:
-            self._calls[key] = CallNode(self, role, node, given, caller, via)
-            self._last[role, id(node)] = self._calls[key]
-        return self._calls[key]
+        simple = caller is None and not given
+        key = (role, id(node)) if simple else (role, id(node), *map(id, given.values()), id(caller), via)
+        if key not in self.calls:
+            self.calls[key] = self._plan.node(self, role, node, given, caller, via)
+            if len(self.calls) > MAX_OBJECTS:
+                raise StructureError(
+                    f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
+                )
+        return self.calls[key]
 
     def passing(self, call: CallNode, role: str) -> CallNode:
         """The node that computes the arguments of the calls that `call` makes."""
@@ -139,7 +189,7 @@ class Graph:
         return next((role for role in reversed(roles) if self.made(role, node) is not None), "")
 
     def _follow(self) -> None:
-        """Make all calls, from the head down."""
+        """Make all calls in the order in which the module makes them, to know the last one on each node."""
         todo = [self.head]
         visited: set[int] = set()
         while todo:
@@ -147,6 +197,25 @@ class Graph:
             if id(call) in visited:
                 continue
             visited.add(id(call))
-            for relation in self._made:
-                found = relation.follow(call) if call.call_role in relation.callers else None
-                todo += [] if found is None else found if relation.is_list else [found]
+            self._last[call.call_role, id(call.node)] = call
+            below: list[CallNode] = []
+            for relation in self._plan.made.get(call.call_role, ()):
+                found = relation.follow(call)
+                below += [] if found is None else found if relation.is_list else [found]
+            todo += reversed(below)
+
+    def _link(self) -> None:
+        """Set the attributes of all calls that the result depends on."""
+        todo = [self.head]
+        while todo:
+            call = todo.pop()
+            if call.is_linked:
+                continue
+            call.is_linked = True
+            if call.call_from is not None:
+                todo.append(call.call_from)
+            for name, relation in self._plan.used.get(call.call_role, ()):
+                found = relation.follow(call)
+                if found is not None:
+                    setattr(call, name, found)
+                    todo += found if relation.is_list else [found]

@@ -115,9 +115,7 @@ def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     return record
 
 
-def flatten(
-    result: Any, is_tensor: Callable[[Any], bool], numbers: Collection[Path] = ()
-) -> tuple[Form, list[Any]]:
+def flatten(result: Any, is_tensor: Callable[[Any], bool], numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
     """The form of a result and its tensors in order; so are the numbers at these places."""
     tensors: list[Any] = []
     return _form(result, is_tensor, tensors, numbers, ()), tensors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex.frontend.signals import Restart
-from cortex.frontend.torch.calls import PASSING, Relation
+from cortex.frontend.torch.calls import PASSING, Plan, Relation
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.standins import NodeList, NodeTuple
 from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
@@ -23,15 +23,19 @@ class Links:
         self._supposed: set[str] = set()
         """Roles whose results were waited for, when it was not known whether anything depends on them."""
 
+        self._planned: tuple[tuple[tuple[int, int], ...], Plan] | None = None
+
     def clear(self) -> None:
         """Start again with other nodes."""
         self.itemized.clear()
+        self._planned = None
         self._relations.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
         for relation in self._relations.values():
             relation.users.clear()
+        self._planned = None
 
     @property
     def uses(self) -> int:
@@ -39,9 +43,12 @@ class Links:
         return sum(len(relation.users) for relation in self._relations.values())
 
     @property
-    def calls(self) -> list[Relation]:
-        """The relations that are calls which are made, whether results depend on them or not."""
-        return [relation for relation in self._relations.values() if not relation.looks_up]
+    def plan(self) -> Plan:
+        """What calls lead to, as far as it is known now."""
+        known = tuple((len(r.callers), len(r.users)) for r in self._relations.values())
+        if self._planned is None or self._planned[0] != known:
+            self._planned = known, Plan.of(self._relations)
+        return self._planned[1]
 
     def is_split(self, tag: str) -> bool:
         """Are the arguments that calls of this role compute for others nodes of their own?"""
@@ -128,14 +135,19 @@ class Links:
             steps = b.accessors.steps(base) if relation is None else relation.steps
             if len(indices) != len(b.places[steps]):
                 self.itemize(base)
+            if relation is not None:
+                b.knowledge.same_length[name] = base
             b.facts.ask(Length(name))
         if b.role.tag in self._supposed:
             self._supposed.discard(b.role.tag)
+            self._split.clear()  # what was split because of what was supposed may do without
             raise Restart
 
     def _split_where_needed(self, b: TorchBuilder) -> None:
         """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
-        for tag in {b.tag.removesuffix(PASSING), *(r.tag for r in b.model.roles)} - self._split:
+        for tag in dict.fromkeys([b.tag.removesuffix(PASSING), *(r.tag for r in b.model.roles)]):
+            if tag in self._split:
+                continue
             reached, todo = set[str](), [tag]
             while todo:
                 at = todo.pop()

@@ -105,7 +105,7 @@ class TorchModel(TracedModel):
             case "headed":
                 return Arguments(request.arguments)
             case "calls":
-                return Graph(Arguments(request.arguments), request.tensors, self.links.calls).head
+                return Graph(Arguments(request.arguments), request.tensors, self.links.plan).head
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""

@@ -19,6 +19,7 @@ import torch
 
 from cortex.frontend.builder import builder, is_tracing
 from cortex.frontend.spans import is_library
+from cortex.frontend.standin import Attribute
 
 Call = Callable[["Routine", tuple[Any, ...], dict[str, Any]], Any]
 
@@ -87,7 +88,7 @@ def _methods(kind: type) -> dict[str, FunctionType]:
 
 
 def _as_text(key: Any) -> Any:
-    return str(key) if isinstance(key, str) else key
+    return str(key) if isinstance(key, Attribute) else key
 
 
 @contextmanager
