@@ -289,8 +289,10 @@ class Trace:
 
     def _raised(self, error: Exception, node: object) -> ModelError:
         """The model itself raised an exception."""
+        by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
+        remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
         return ModelError(
-            f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.",
+            f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
             span_of_error(error) or self._knowledge.definition,
         )
 

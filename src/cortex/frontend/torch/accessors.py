@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
-from cortex.frontend.torch.calls import Relation
+from cortex.frontend.torch.calls import Relation, relation_attribute
 from cortex.frontend.torch.steps import NOWHERE, Attr, Of, Steps, careful_reader, follow, identifier, reader
 
 RESERVED = ("call_from", "call_role", "call_via")
@@ -70,7 +70,7 @@ class TorchAccessors(Accessors):
         """An attribute's name where the object simply has it; else a function."""
         relation = self._relations.get(name)
         if relation is not None:
-            return name if isinstance(relation, Relation) else relation
+            return relation_attribute(name) if isinstance(relation, Relation) else relation
         steps = self._steps.get(name)
         if steps is None:
             return super().source(name)

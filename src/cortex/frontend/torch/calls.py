@@ -20,11 +20,18 @@ PASSING = ">"
 HEAD = "cortex_head"
 """The attribute that only the head of a request has."""
 ARGUMENT = "cortex_argument_"
+NOTHING: dict[str, Any] = {}
+"""What calls are given that get no tensors of the request; never changed."""
 
 
 def argument(name: str) -> str:
     """The attribute that holds an argument."""
     return f"{ARGUMENT}{name}"
+
+
+def relation_attribute(name: str) -> str:
+    """The attribute of a call that holds the calls which a relation leads to."""
+    return f"to_{name}"
 
 
 class Arguments:
@@ -39,7 +46,7 @@ class Arguments:
 class CallNode:
     """A call of a routine on a node; `call_from` is the caller's, where callers compute arguments.
 
-    In a subclass, the relations of the model are attributes, None unless set.
+    In a subclass, the relations of the model are attributes, which only those calls have that use them.
     """
 
     __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_linked", "node")
@@ -90,21 +97,24 @@ class Relation:
             return None
         if found is None:
             return None
+        make = self._maker(call)
         if self.is_list:
-            return [self._one(call, x, i) for i, x in enumerate(found) if x is not None]
-        return self._one(call, found, None)
+            return [make(x, i) for i, x in enumerate(found) if x is not None]
+        return make(found, None)
 
-    def _one(self, call: CallNode, node: Any, item: int | None) -> CallNode | None:
-        graph = call.graph
+    def _maker(self, call: CallNode) -> Callable[[Any, int | None], CallNode | None]:
+        """What gives the call on a node that the relation leads to from `call`."""
+        graph, role = call.graph, self.role
         if self._is_simple:
-            return graph.calls.get((self.role, id(node))) or graph.call(self.role, node, {}, None, "")
+            known = graph.calls.get
+            return lambda node, _: known((role, id(node))) or graph.call(role, node, NOTHING, None, "")
         if self.looks_up:
-            return graph.made(self.role, node)
-        given = {mine: call.given[theirs] for mine, theirs in self.inherits}
+            return lambda node, _: graph.made(role, node)
+        given = {mine: call.given[theirs] for mine, theirs in self.inherits} if self.inherits else NOTHING
         if not self.is_top_down:
-            return graph.call(self.role, node, given, None, "")
+            return lambda node, _: graph.call(role, node, given, None, "")
         caller = graph.passing(call, self.passes_from(call.call_role))
-        return graph.call(self.role, node, given, caller, self._way(item))
+        return lambda node, item: graph.call(role, node, given, caller, self._way(item))
 
     def _way(self, item: int | None) -> str:
         """A name for the way to a call: what the caller passes may depend on it."""
@@ -129,7 +139,7 @@ class Storing:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """By role, the relations that calls of it make, and by name those that their results depend on."""
+    """By role, the relations that calls of it make, and by attribute those that their results depend on."""
 
     node: type[CallNode]
     made: dict[str, list[Relation]]
@@ -144,8 +154,9 @@ class Plan:
             for role in () if relation.looks_up else relation.callers:
                 made.setdefault(role, []).append(relation)
             for role in relation.users:
-                used.setdefault(role, []).append((name, relation))
-        return cls(type(CallNode.__name__, (CallNode,), dict.fromkeys(relations)), made, used)
+                used.setdefault(role, []).append((relation_attribute(name), relation))
+        slots = tuple(relation_attribute(name) for name in relations)
+        return cls(type(CallNode.__name__, (CallNode,), {"__slots__": slots}), made, used)
 
 
 class Graph:
@@ -161,15 +172,19 @@ class Graph:
 
     def call(self, role: str, node: Any, given: dict[str, Any], caller: CallNode | None, via: str) -> CallNode:
         """The node of a call."""
-        simple = caller is None and not given
-        key = (role, id(node)) if simple else (role, id(node), *map(id, given.values()), id(caller), via)
-        if key not in self.calls:
-            self.calls[key] = self._plan.node(self, role, node, given, caller, via)
+        key: tuple[Any, ...]
+        if given:
+            key = (role, id(node), *map(id, given.values()), id(caller), via)
+        else:
+            key = (role, id(node)) if caller is None else (role, id(node), id(caller), via)
+        made = self.calls.get(key)
+        if made is None:
+            made = self.calls[key] = self._plan.node(self, role, node, given, caller, via)
             if len(self.calls) > MAX_OBJECTS:
                 raise StructureError(
                     f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
                 )
-        return self.calls[key]
+        return made
 
     def passing(self, call: CallNode, role: str) -> CallNode:
         """The node that computes the arguments of the calls that `call` makes."""

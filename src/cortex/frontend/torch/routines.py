@@ -88,7 +88,7 @@ def _methods(kind: type) -> dict[str, FunctionType]:
 
 
 def _as_text(key: Any) -> Any:
-    return str(key) if isinstance(key, Attribute) else key
+    return key._cortex_tag() if isinstance(key, Attribute) else key
 
 
 @contextmanager
