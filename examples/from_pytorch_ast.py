@@ -6,10 +6,10 @@ import json
 import textwrap
 
 import torch
+from from_pytorch import compare
 from torch import nn
 
 import cortex
-from from_pytorch import compare
 
 TYPES = {name: i for i, name in enumerate(sorted(n for n in dir(ast) if isinstance(getattr(ast, n), type)))}
 

@@ -3,10 +3,10 @@
 import random
 
 import torch
+from from_pytorch import compare
 from torch import nn
 
 import cortex
-from from_pytorch import compare
 
 WORDS = 200
 

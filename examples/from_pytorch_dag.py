@@ -3,11 +3,11 @@
 import random
 
 import torch
+from from_pytorch import compare
 from torch import nn
 from torch.nn import functional
 
 import cortex
-from from_pytorch import compare
 
 KINDS = 8
 

@@ -3,10 +3,10 @@
 import json
 
 import torch
+from from_pytorch import compare
 from torch import nn
 
 import cortex
-from from_pytorch import compare
 
 PLANS = """[
  {"Node Type": "Sort", "Plan Rows": 120, "Plan Width": 64, "Total Cost": 9120.5, "Plans": [

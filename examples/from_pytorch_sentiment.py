@@ -1,11 +1,11 @@
 """Sentiment of parse trees: a child-sum TreeLSTM in PyTorch, compiled as it is."""
 
 import torch
+from from_pytorch import compare
 from torch import nn
 
 import cortex
 from cortex.structures.ptb import read_ptb
-from from_pytorch import compare
 
 SENTENCES = """
 (3 (2 It) (4 (2 's) (4 (2 a) (4 (3 (4 lovely) (2 film)) (3 (2 with) (4 (4 (4 lovely) (2 performances)) (2 (2 by)

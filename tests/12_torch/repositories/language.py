@@ -69,7 +69,7 @@ class ChildSumTreeLSTM(nn.Module):
             child_c = inputs[0].detach().new(1, self.mem_dim).fill_(0.0).requires_grad_()
             child_h = inputs[0].detach().new(1, self.mem_dim).fill_(0.0).requires_grad_()
         else:
-            child_c, child_h = zip(*map(lambda x: x.state, tree.children))
+            child_c, child_h = zip(*map(lambda x: x.state, tree.children))  # noqa: B905, C417 - as it is written there
             child_c, child_h = torch.cat(child_c, dim=0), torch.cat(child_h, dim=0)
         tree.state = self.node_forward(inputs[tree.idx], child_c, child_h)
         return tree.state
@@ -136,7 +136,7 @@ class RNTN(nn.Module):
             left, right = self.tree_propagation(node.left), self.tree_propagation(node.right)
             concated = torch.cat([left, right], 1)
             xVx = []
-            for i, v in enumerate(self.V):
+            for _, v in enumerate(self.V):
                 v = torch.matmul(torch.matmul(concated, v), concated.transpose(0, 1))
                 xVx.append(v)
             xVx = torch.cat(xVx, 1)

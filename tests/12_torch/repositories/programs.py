@@ -1,4 +1,4 @@
-"""Modules over syntax trees, query plans, layouts of questions, graphs and lists, in the manner of public repositories."""
+"""Modules over syntax trees, plans, layouts, graphs and lists in the manner of public repositories."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ASTNN(nn.Module):
             vector, below = self.visit(child)
             current = current + vector
             found.append(below)
-        return current, torch.stack([current] + found).max(0)[0]
+        return current, torch.stack([current, *found]).max(0)[0]
 
     def forward(self, root):
         _, pooled = self.visit(root)

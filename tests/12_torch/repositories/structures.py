@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import torch
-from language import V, Phrase, Tree
+from language import Phrase, Tree, V
 from programs import AstNode, BinOp, Cell, Layout, Num, Var, Vertex
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from cortex.errors import StructureError
 from cortex.frontend.postorder import MAX_OBJECTS
@@ -49,7 +49,7 @@ class CallNode:
     In a subclass, the relations of the model are attributes, which only those calls have that use them.
     """
 
-    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_linked", "node")
+    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "node")
 
     def __init__(self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str) -> None:
         self.graph = graph
@@ -58,7 +58,7 @@ class CallNode:
         self.given = given
         self.call_from = caller
         self.call_via = via
-        self.is_linked = False
+        self.is_followed = False
 
 
 @dataclass(eq=False)
@@ -137,26 +137,38 @@ class Storing:
         return call.graph.who_made(list(self.roles), follow(call.node, self.steps))
 
 
+Links: TypeAlias = dict[str, list[tuple[str, Relation]]]
+"""By role of the caller: the attribute that holds the calls which the relation leads to, and the relation."""
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """By role, the relations that calls of it make, and by attribute those that their results depend on."""
+    """What calls lead to."""
 
     node: type[CallNode]
-    made: dict[str, list[Relation]]
-    used: dict[str, list[tuple[str, Relation]]]
+    made: Links
+    """The calls that are made; the attribute is empty where no result depends on them."""
+    used: Links
+    """What results depend on."""
+    looked_up: Links
+    """What of it is not made by the call itself."""
 
     @classmethod
     def of(cls, relations: dict[str, Relation]) -> Plan:
         """From all relations by name."""
-        made: dict[str, list[Relation]] = {}
-        used: dict[str, list[tuple[str, Relation]]] = {}
+        made: Links = {}
+        used: Links = {}
+        looked_up: Links = {}
         for name, relation in relations.items():
+            attribute = relation_attribute(name)
             for role in () if relation.looks_up else relation.callers:
-                made.setdefault(role, []).append(relation)
+                made.setdefault(role, []).append((attribute if role in relation.users else "", relation))
             for role in relation.users:
-                used.setdefault(role, []).append((relation_attribute(name), relation))
-        slots = tuple(relation_attribute(name) for name in relations)
-        return cls(type(CallNode.__name__, (CallNode,), {"__slots__": slots}), made, used)
+                used.setdefault(role, []).append((attribute, relation))
+                if relation.looks_up:
+                    looked_up.setdefault(role, []).append((attribute, relation))
+        slots = tuple(map(relation_attribute, relations))
+        return cls(type(CallNode.__name__, (CallNode,), {"__slots__": slots}), made, used, looked_up)
 
 
 class Graph:
@@ -164,6 +176,7 @@ class Graph:
 
     def __init__(self, head: Arguments, given: dict[str, Any], plan: Plan) -> None:
         self.calls: dict[tuple[Any, ...], CallNode] = {}
+        self._order: list[CallNode] = []
         self._last: dict[tuple[str, int], CallNode] = {}
         self._plan = plan
         self._followed = False
@@ -180,6 +193,7 @@ class Graph:
         made = self.calls.get(key)
         if made is None:
             made = self.calls[key] = self._plan.node(self, role, node, given, caller, via)
+            self._order.append(made)
             if len(self.calls) > MAX_OBJECTS:
                 raise StructureError(
                     f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
@@ -206,31 +220,30 @@ class Graph:
     def _follow(self) -> None:
         """Make all calls in the order in which the module makes them, to know the last one on each node."""
         todo = [self.head]
-        visited: set[int] = set()
         while todo:
             call = todo.pop()
-            if id(call) in visited:
+            if call.is_followed:
                 continue
-            visited.add(id(call))
+            call.is_followed = True
             self._last[call.call_role, id(call.node)] = call
             below: list[CallNode] = []
-            for relation in self._plan.made.get(call.call_role, ()):
-                found = relation.follow(call)
-                below += [] if found is None else found if relation.is_list else [found]
-            todo += reversed(below)
-
-    def _link(self) -> None:
-        """Set the attributes of all calls that the result depends on."""
-        todo = [self.head]
-        while todo:
-            call = todo.pop()
-            if call.is_linked:
-                continue
-            call.is_linked = True
-            if call.call_from is not None:
-                todo.append(call.call_from)
-            for name, relation in self._plan.used.get(call.call_role, ()):
+            for attribute, relation in self._plan.made.get(call.call_role, ()):
                 found = relation.follow(call)
                 if found is not None:
-                    setattr(call, name, found)
-                    todo += found if relation.is_list else [found]
+                    below += found if relation.is_list else [found]
+                    if attribute:
+                        setattr(call, attribute, found)
+            below.reverse()
+            todo += below
+
+    def _link(self) -> None:
+        """Set the attributes of all calls; following relations makes more of them."""
+        if self._plan.looked_up:
+            self._followed = True
+            self._follow()
+        used, looked_up = self._plan.used, self._plan.looked_up
+        for call in self._order:
+            for attribute, relation in (looked_up if call.is_followed else used).get(call.call_role, ()):
+                found = relation.follow(call)
+                if found is not None:
+                    setattr(call, attribute, found)
