@@ -188,8 +188,8 @@ class Trace:
         return error
 
     def roots(self, requests: Iterable[Any]) -> list[Any]:
-        """The nodes that requests start from."""
-        return self._model.roots(requests)
+        """The nodes that requests start from, for the linearizer."""
+        return self._model.roots(requests, traced=False)
 
     def model(self) -> Model:
         """The model with the kinds traced so far."""

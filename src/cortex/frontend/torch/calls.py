@@ -200,6 +200,15 @@ class Graph:
                 )
         return made
 
+    def released(self) -> CallNode:
+        """The head; the graph forgets the calls, which know each other by now and are freed without the collector."""
+        head = self.head
+        del self.head
+        self.calls.clear()
+        self._order.clear()
+        self._last.clear()
+        return head
+
     def passing(self, call: CallNode, role: str) -> CallNode:
         """The node that computes the arguments of the calls that `call` makes."""
         if role == call.call_role:

@@ -73,6 +73,7 @@ class TorchModel(TracedModel):
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
         self._alive: list[Any] = []
+        self._asks_who_stores = False
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
@@ -94,18 +95,19 @@ class TorchModel(TracedModel):
         """None: the arguments beside the node come with requests."""
         return {}
 
-    def roots(self, requests: Iterable[Any]) -> list[Any]:
+    def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from; what is a node already stays as it is."""
-        return [self._root(r) if isinstance(r, Request) else r for r in requests]
+        return [self._root(r, traced) if isinstance(r, Request) else r for r in requests]
 
-    def _root(self, request: Request) -> Any:
+    def _root(self, request: Request, traced: bool) -> Any:
         match self.mode:
             case "plain":
                 return request.only_node
             case "headed":
                 return Arguments(request.arguments)
             case "calls":
-                return Graph(Arguments(request.arguments), request.tensors, self.links.plan).head
+                graph = Graph(Arguments(request.arguments), request.tensors, self.links.plan)
+                return graph.head if traced or self._asks_who_stores else graph.released()
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
@@ -272,6 +274,7 @@ class TorchModel(TracedModel):
         tags = tuple(role.tag for role in roles)
         name = "_".join([identifier(steps), "stored", *tags])
         b.accessors.relate(name, Storing(tags, steps))
+        self._asks_who_stores = True
         b.knowledge.tags.setdefault(name)
         tag = b.facts.ask(ValueOf(name))
         return next((role for role in roles if role.tag == tag), None)
