@@ -54,3 +54,50 @@ def test_a_module_of_a_repository_agrees_with_itself(name: str) -> None:
             got, want = fast(*arguments(example)), module(*arguments(example))
             assert isinstance(want, type(got))  # an evaluator may return a Parameter itself
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_another_number_of_children_is_not_compiled_for() -> None:
+    """Trees say `num_children`, words are in a tensor beside them: nodes are calls, and still of any arity."""
+
+    def star(arity: int) -> tuple[Any, ...]:
+        root = language.Tree()
+        root.idx = 0
+        for i in range(arity):
+            child = language.Tree()
+            child.idx = i + 1
+            root.add_child(child)
+        words = torch.arange(arity + 1) % language.V
+        return root, words, root, words
+
+    module = language.SimilarityTreeLSTM().eval()
+    fast = cortex.compile(module, examples=[star(2), star(3)])
+    run = fast.executable(*star(2))
+    before = run.compilations
+    with torch.no_grad():
+        for arity in (1, 4, 9, 17):
+            torch.testing.assert_close(fast(*star(arity)), module(*star(arity)), rtol=1e-4, atol=1e-5)
+    assert run.compilations == before
+
+
+class OfPairs(torch.nn.Module):
+    """Tuples in tuples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb, self.join = torch.nn.Embedding(9, 4), torch.nn.Linear(8, 4)
+
+    def forward(self, node: Any) -> Any:
+        if isinstance(node, int):
+            return self.emb(torch.tensor(node))
+        return torch.tanh(self.join(torch.cat([self(node[0]), self(node[1])])))
+
+
+def test_nested_tuples_are_looked_into_only_as_far_as_code_does() -> None:
+    module = OfPairs().eval()
+    fast = cortex.compile(module, examples=[((((1, 2), 3), (4, (5, 6))),)])
+    deep: Any = (1, 2)
+    for i in range(12):
+        deep = (deep, i % 9) if i % 2 else (i % 9, deep)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(deep), module(deep), rtol=1e-4, atol=1e-5)
+    assert len(fast.executable(deep).compiled.model.kinds) < 9

@@ -257,7 +257,16 @@ def _class_name(x: Any) -> str:
     return f"{type(x).__module__}.{type(x).__qualname__}"
 
 
+def _floats(items: Any) -> str:
+    """Does a list hold floats? In other nodes there may be something else in its place, which is told apart."""
+    if type(items) not in (list, tuple):
+        return category(items)
+    return "some" if any(isinstance(item, float) for item in items) else "none"
+
+
 def _pattern(items: Any) -> str:
+    if isinstance(items, (*PLAIN, *DATA)):
+        return category(items)
     return "".join("n" if is_node(x) else "0" if x is None else "d" for x in items)
 
 
@@ -268,7 +277,7 @@ ITEMS = Of("list", list)
 KEYS = Of("keys", lambda x: repr(list(x)))
 IDENTITY = Of("identity", lambda x: f"{type(x).__qualname__}.{getattr(x, 'name', None) or x.__qualname__}")
 PATTERN = Of("items", _pattern)
-FLOATS = Of("floats", lambda x: any(isinstance(item, float) for item in x))
+FLOATS = Of("floats", _floats)
 
 
 def is_node(value: Any) -> bool:
@@ -351,7 +360,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
 def _is_below_list(steps: Steps) -> bool:
     """Is a list or tuple an item of a structure that consists of them? It is looked into only when code does so."""
     is_item = bool(steps) and isinstance(steps[-1], At) and _is_nested(steps)
-    return is_item and not ask_value((*steps, FLOATS))
+    return is_item and ask_value((*steps, FLOATS)) == "none"
 
 
 def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
