@@ -113,7 +113,13 @@ Branch Request::answer(const Test& test, std::int32_t node) {
       if (!is_attribute) return choose(false);
       const nb::object found = plain(kept(node, test.number));
       if (!found.is_valid() || !PyLong_CheckExact(found.ptr())) return choose(false);
-      length = graph_.list_len[v * spec_.lists.size() + static_cast<std::size_t>(test.list)];
+      if (test.list >= 0) {
+        length = graph_.list_len[v * spec_.lists.size() + static_cast<std::size_t>(test.list)];
+      } else if (PyObject* items = kept(node, test.counted); items == Py_None) {
+        length = 0;
+      } else if ((length = PyObject_Size(items)) < 0) {
+        throw nb::python_error();
+      }
       int overflow = 0;
       const long long count = PyLong_AsLongLongAndOverflow(found.ptr(), &overflow);
       return choose(!overflow && count == std::max<std::int64_t>(length, 0));

@@ -115,10 +115,16 @@ class Reader {
       test.subject = Test::Subject::kList;
     } else {
       test.subject = Test::Subject::kAttribute;
-      test.number = attribute(name);
-      int& column = spec_.attributes[static_cast<std::size_t>(test.number)].column;
-      if (column < 0) column = spec_.num_columns++;
+      test.number = kept_attribute(name);
     }
+  }
+
+  // The number of an attribute whose value is kept for every node.
+  int kept_attribute(const std::string& name) {
+    const int number = attribute(name);
+    int& column = spec_.attributes[static_cast<std::size_t>(number)].column;
+    if (column < 0) column = spec_.num_columns++;
+    return number;
   }
 
   Test question(nb::handle source) {
@@ -141,8 +147,9 @@ class Reader {
         path_at = 3;
       } else if (op == "counts") {
         test.op = Test::Op::kCounts;
-        test.list = find(spec_.lists, text_of(source[2]));
-        if (test.list < 0) python_error(PyExc_ValueError, "a linearizer's spec counts an unknown list");
+        const std::string counted = text_of(source[2]);
+        test.list = find(spec_.lists, counted);
+        if (test.list < 0) test.counted = kept_attribute(counted);
         path_at = 3;
       } else if (op == "value") {
         test.op = Test::Op::kValue;

@@ -34,7 +34,8 @@ struct Test {
   Path path;
   nb::object value;                                     // kEquals
   std::int64_t count = 0;                               // kHasLength
-  int list = 0;                                         // kCounts: whose length
+  int list = 0;                                         // kCounts: whose length; -1 if not a list of children, but
+  int counted = 0;                                      // kCounts: this attribute
   Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kHasLength, kCounts, kEquals
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
   nb::object branches;                                  // kValue: dict from (type, answer) to Branch

@@ -13,7 +13,10 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_runs(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if path.stem.startswith("from_pytorch"):
+        pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(path.parent))
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
     assert printed
@@ -32,7 +35,20 @@ def test_shown_model_is_the_tested_one(page: str) -> None:
     assert model((ROOT / page).read_text(encoding="utf-8")) == model(example)
 
 
+def test_stories_show_what_is_tested() -> None:
+    page = (ROOT / "docs" / "from-pytorch.md").read_text(encoding="utf-8")
+    stories = re.split(r"`examples/(from_pytorch_\w+\.py)`", page)
+    assert len(stories) == 2 * 5 + 1
+    for name, text in zip(stories[1::2], stories[2::2], strict=True):
+        program = re.sub(r"\s+", "", (ROOT / "examples" / name).read_text(encoding="utf-8"))
+        blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        assert len(blocks) == 2
+        for block in blocks:
+            assert re.sub(r"\s+", "", block) in program
+
+
 def test_links_between_pages() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!http)([^)#]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

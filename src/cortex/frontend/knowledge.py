@@ -35,6 +35,8 @@ class Knowledge:
         """Every attribute of a node that some trace has read."""
         self.counts: dict[str, str] = {}
         """Attributes that hold the number of children in a list relation, as far as seen: `num_children`."""
+        self.same_length: dict[str, str] = {}
+        """Lists of calls on the items of a list, which are as many: the relation's name, and the list's."""
         self.fields: dict[str, TensorType] = {}
         self.forms: dict[str, tuple[tuple[int, ...], bool]] = {}
         """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""

@@ -39,8 +39,8 @@ class TracedModel(ABC):
         """The NumPy arrays that the function takes from the scopes around it."""
         return []
 
-    def roots(self, requests: Iterable[Any]) -> list[Any]:
-        """The nodes that requests start from."""
+    def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
+        """The nodes that requests start from; unless `traced`, they are only given to the linearizer."""
         return list(requests)
 
     def forgotten(self, k: Knowledge) -> None:

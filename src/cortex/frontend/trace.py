@@ -249,8 +249,8 @@ class Trace:
         return error
 
     def roots(self, requests: Iterable[Any]) -> list[Any]:
-        """The nodes that requests start from."""
-        return self._model.roots(requests)
+        """The nodes that requests start from, for the linearizer."""
+        return self._model.roots(requests, traced=False)
 
     def model(self) -> Model:
         """The model with the kinds traced so far."""
@@ -373,8 +373,10 @@ class Trace:
 
     def _raised(self, error: Exception, node: object) -> ModelError:
         """The model itself raised an exception."""
+        by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
+        remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
         return ModelError(
-            f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.",
+            f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
             span_of_error(error) or self._knowledge.definition,
         )
 

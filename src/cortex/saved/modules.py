@@ -66,7 +66,8 @@ def encode_serving(serving: Serving) -> dict[str, Any]:
         "mode": serving.mode,
         "node": serving.node,
         "tensors": list(serving.tensors),
-        "calls": [_relation(relation) for relation in serving.calls],
+        "relations": {name: _relation(relation) for name, relation in serving.relations.items()},
+        "asks_who_stores": serving.asks_who_stores,
         "form": encode_form(serving.form),
         "names": list(serving.names),
     }
@@ -81,9 +82,9 @@ def decode_serving(data: Any) -> Serving:
     form, names = decode_form(data["form"]), tuple(map(str, data["names"]))
     if data["mode"] not in get_args(Mode) or form.count != len(names) or data["node"] not in [n for n, *_ in constants]:
         raise ValueError("how a module is called")
-    calls = tuple(_related(relation) for relation in data["calls"])
-    tensors = tuple(map(str, data["tensors"]))
-    return Serving(constants, data["mode"], data["node"], tensors, calls, form, names)
+    relations = {str(name): _related(relation) for name, relation in data["relations"].items()}
+    tensors, asks = tuple(map(str, data["tensors"])), bool(data["asks_who_stores"])
+    return Serving(constants, data["mode"], data["node"], tensors, relations, asks, form, names)
 
 
 def _constant(name: str, *what: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from bottom_up import ChildSum, H
+from bottom_up import ChildSum, D, H
 from nodes import WORDS
 from torch import nn
 from torch.nn import functional as F
@@ -59,7 +59,7 @@ class Inputs(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.emb = nn.Embedding(WORDS, 6)
+        self.emb = nn.Embedding(WORDS, D)
         self.cell = ChildSum()
         self.out = nn.Linear(2 * H, 3)
 

@@ -88,7 +88,7 @@ class Logs(Cell):
 
 
 class Cached(Cell):
-    @functools.lru_cache(maxsize=None)  # noqa: B019 - as people write it
+    @functools.lru_cache(maxsize=None)  # noqa: B019, UP033 - as people write it
     def forward(self, node: Any) -> Any:
         return super().forward(node)
 
@@ -276,8 +276,10 @@ def forward(self, node):
     + "def forward(self, node):\n    total = torch.zeros(4)\n    self.encode(node, total)\n    return total\n",
     "entry": ENCODE.format(", found", "found['sum'] = found['sum'] + 1", ", found")
     + "def forward(self, node):\n    return self.encode(node, {'sum': 0})\n",
-    "random": "def forward(self, node):\n    return self.join(node, [self(c) for c in node.children]) * random.random()\n",
-    "clock": "def forward(self, node):\n    return self.join(node, [self(c) for c in node.children]) * time.perf_counter()\n",
+    "random": "def forward(self, node):\n"
+    "    return self.join(node, [self(c) for c in node.children]) * random.random()\n",
+    "clock": "def forward(self, node):\n"
+    "    return self.join(node, [self(c) for c in node.children]) * time.perf_counter()\n",
     "scripted_function": """
 def forward(self, node):
     return scripted(self.join(node, [self(c) for c in node.children]))

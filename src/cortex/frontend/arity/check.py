@@ -62,7 +62,7 @@ def with_fewer_children(seen: Seen) -> Oracle | None:
     accessors = seen.knowledge.accessors
     lengths = {name: len(accessors.items(seen.node, name)) for name in seen.knowledge.lists}
     fewer = {name: MOST for name, n in lengths.items() if n > MOST}
-    return supposing(seen, fewer) if fewer else None
+    return supposing(seen, _with_equal_ones(seen.knowledge, fewer)) if fewer else None
 
 
 def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:
@@ -73,7 +73,7 @@ def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:
 def _agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> bool:
     """Is the kind right for a node like this one with these numbers of children?"""
     try:
-        return _agrees(k, kind, trace_kind(k, Facts(supposing(oracle, lengths))))
+        return _agrees(k, kind, trace_kind(k, Facts(supposing(oracle, _with_equal_ones(k, lengths)))))
     except (Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
         return False
 
@@ -81,8 +81,13 @@ def _agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> 
 def _agrees(k: Knowledge, kind: Traced, own: Traced) -> bool:
     checked = kind.checked
     assert checked is not None
-    if open_lengths(own.guard, checked.lists) != kind.guard:
+    if open_lengths(own.guard, checked.open) != kind.guard:
         return False
-    of_children = asked_of_items(own.guard, checked.lists)
+    of_children = asked_of_items(own.guard, checked.open)
     may_ask = all(isinstance(t, IsNone) and len(t.path) == 1 and t.name in checked.asked for t in of_children)
     return may_ask and fits(k, own, kind)
+
+
+def _with_equal_ones(k: Knowledge, lengths: Lengths) -> dict[str, int]:
+    """These lengths, and those of lists that are always as long."""
+    return {k.same_length[name]: n for name, n in lengths.items() if name in k.same_length} | dict(lengths)

@@ -39,7 +39,10 @@ def learn_counts(k: Knowledge, guard: tuple[Fact, ...]) -> None:
 
     One child proves nothing: many attributes are 1. A wrong guess costs a question, no more.
     """
-    lengths = {fact.answer: fact.test.name for fact in guard if isinstance(fact.test, Length) and not fact.test.path}
+    lengths: dict[Answer, str] = {}
+    for fact in guard:
+        if isinstance(fact.test, Length) and not fact.test.path:
+            lengths.setdefault(fact.answer, k.same_length.get(fact.test.name, fact.test.name))
     for fact in guard:
         if isinstance(fact.test, Value) and not fact.test.path and type(fact.answer) is int and fact.answer > 1:
             relation = lengths.get(fact.answer)

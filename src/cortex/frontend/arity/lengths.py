@@ -27,11 +27,13 @@ class CheckedLengths:
     """Numbers of children in some lists, one byte for each combination: 1 where it has been checked.
 
     The table is shared with linearizers, which see at once what is added. `asked` are the attributes of children that
-    the kind need not ask about: whether they are None makes no difference.
+    the kind need not ask about: whether they are None makes no difference. `open` are all lists whose lengths the kind
+    leaves open: these, and those that are as long as one of them but lead to no nodes of the model.
     """
 
-    def __init__(self, lists: tuple[str, ...], asked: frozenset[str]) -> None:
+    def __init__(self, lists: tuple[str, ...], asked: frozenset[str], open: tuple[str, ...] = ()) -> None:
         self.lists = lists
+        self.open = open or lists
         self.asked = asked
         self.most = min(MOST, int(ENTRIES ** (1 / len(lists)) + 1e-9) - 1)
         self.table: npt.NDArray[np.uint8] = np.zeros((self.most + 1,) * len(lists), np.uint8)

@@ -95,7 +95,10 @@ class _Widening:
         pattern = find_pattern(self._traces(traces), tuple(self.k.lists))
         guard = open_lengths(self.kind.guard, self.chosen)
         asked = frozenset(t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf))
-        checked = CheckedLengths(self.chosen, asked)
+        relations = tuple(self._of_relations(dict.fromkeys(self.chosen, 0)))
+        if not relations:
+            raise NotAlike("the list is not one of children")
+        checked = CheckedLengths(relations, asked, self.chosen)
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))
@@ -120,11 +123,26 @@ class _Widening:
             if i == 0:
                 self._check_items(lengths, kind)
             made.append((lengths, kind))
-            yield lengths, kind
+            yield self._of_relations(lengths), kind
 
     def _lengths(self, i: int) -> dict[str, int]:
-        """Different lengths for different lists."""
-        return {name: FOUND_AT[(i + j) % len(FOUND_AT)] for j, name in enumerate(self.chosen)}
+        """Different lengths for different lists, unless they always have the same."""
+        own = {name: FOUND_AT[(i + j) % len(FOUND_AT)] for j, name in enumerate(self._independent())}
+        return self._linked(own)
+
+    def _independent(self) -> tuple[str, ...]:
+        """The chosen lists whose lengths are not those of others among them."""
+        return tuple(name for name in self.chosen if self.k.same_length.get(name) not in self.chosen)
+
+    def _linked(self, lengths: Lengths) -> dict[str, int]:
+        """Lengths of all chosen lists from those of the independent ones."""
+        same = self.k.same_length
+        return {name: lengths[name] if name in lengths else lengths[same[name]] for name in self.chosen}
+
+    def _of_relations(self, lengths: Lengths) -> dict[str, int]:
+        """Of lists that have the same length, that of the relation: only relations are there when the kind runs."""
+        others = set(self.k.same_length.values()) - set(self.k.lists)
+        return {name: n for name, n in lengths.items() if name not in others}
 
     def _attempt(self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None) -> Traced | Guard:
         """The kind of a node with so many children; or, where the model fails, the questions it got to."""
@@ -180,9 +198,11 @@ class _Widening:
     def _checked(self, base: dict[str, int]) -> Iterator[dict[str, int]]:
         """Lengths that may be special: each list by itself, and none or one in all lists."""
         numbers = dict.fromkeys((*CHECKED_AT, *_constants(self.k.model.function.__code__)))
-        for name in self.chosen:
-            yield from ({**base, name: n} for n in numbers if n != base[name])
-        if len(self.chosen) > 1:
+        independent = self._independent()
+        own = {name: base[name] for name in independent}
+        for name in independent:
+            yield from (self._linked({**own, name: n}) for n in numbers if n != base[name])
+        if len(independent) > 1:
             yield from (dict.fromkeys(self.chosen, n) for n in (0, 1))
 
     def _is_possible(self, lengths: Lengths) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
-from cortex.frontend.torch.calls import Relation, Row, Storing
+from cortex.frontend.torch.calls import Relation, Row, Storing, relation_attribute
 from cortex.frontend.torch.steps import NOWHERE, Attr, Meant, Steps, careful_reader, follow, identifier, reader
 
 RESERVED = ("call_from", "call_role", "call_via")
@@ -111,8 +111,9 @@ class TorchAccessors(Accessors):
 
     def source(self, name: str) -> Source:
         """An attribute's name where the object simply has it; else a function."""
-        if name in self._relations:
-            return self._relations[name]
+        relation = self._relations.get(name)
+        if relation is not None:
+            return relation_attribute(name) if isinstance(relation, Relation) else relation
         steps = self._steps.get(name)
         if steps is None:
             return super().source(name)

@@ -49,9 +49,18 @@ def identity(value: Any) -> str:
 
 def pattern(items: Any) -> str:
     """Which items of a list are nodes (n), None (0) or data (d)."""
+    if isinstance(items, PLAIN) or is_data(items):
+        return category(items)
     return "".join("n" if is_node(x) else "0" if x is None else "d" for x in items)
 
 
 def keys(value: Any) -> str:
     """The keys of a dictionary, in order."""
     return repr(list(value))
+
+
+def floats(items: Any) -> str:
+    """Does a list hold floats? In other nodes there may be something else in its place, which is told apart."""
+    if type(items) not in (list, tuple):
+        return category(items)
+    return "some" if any(isinstance(item, float) for item in items) else "none"

@@ -7,11 +7,17 @@ form.rebuild([h, c])     ->  (h, {"c": c})
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from cortex.frontend.spans import fail
+
+Path: TypeAlias = tuple[Any, ...]
+"""The keys that lead to a part."""
+
+EXACT = 1 << 24
+"""Whole numbers up to here are exact in single precision."""
 
 PLAIN = (str, int, float, bool, type(None))
 
@@ -78,6 +84,28 @@ class Form:
                 return f"{{{inside}}}" if self.kind == "dict" else f"{self.make.__name__}({inside})"
 
 
+def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
+    """Where numbers of one form are other numbers or tensors in the other; None where the forms differ otherwise."""
+    if a == b:
+        return set()
+    if {a.kind, b.kind} <= {"tensor", "plain"}:
+        return {at} if all(x.kind == "tensor" or _is_number(x.make) for x in (a, b)) else None
+    if (a.kind, a.make, a.keys) != (b.kind, b.make, b.keys):
+        return None
+    found: set[Path] = set()
+    for key, mine, theirs in zip(a.keys, a.parts, b.parts, strict=True):
+        inner = varying(mine, theirs, (*at, key))
+        if inner is None:
+            return None
+        found |= inner
+    return found
+
+
+def _is_number(x: Any) -> bool:
+    """Is it a number that a tensor can hold?"""
+    return isinstance(x, int | float) and not isinstance(x, bool) and (isinstance(x, float) or abs(x) <= EXACT)
+
+
 def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     if hasattr(made, "_make"):
         return made._make(values)
@@ -87,14 +115,14 @@ def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     return record
 
 
-def flatten(result: Any, is_tensor: Callable[[Any], bool]) -> tuple[Form, list[Any]]:
-    """The form of a result and its tensors in order."""
+def flatten(result: Any, is_tensor: Callable[[Any], bool], numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
+    """The form of a result and its tensors in order; so are the numbers at these places."""
     tensors: list[Any] = []
-    return _form(result, is_tensor, tensors), tensors
+    return _form(result, is_tensor, tensors, numbers, ()), tensors
 
 
-def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any]) -> Form:
-    if is_tensor(x):
+def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any], numbers: Collection[Path], at: Path) -> Form:
+    if is_tensor(x) or (at in numbers and _is_number(x)):
         tensors.append(x)
         return Form("tensor")
     match x:
@@ -115,5 +143,7 @@ def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any]) -> Form:
                 f"the result contains a {what}; tensors, tuples, lists, dicts, dataclasses and named "
                 "tuples of them are accepted."
             )
-    parts = tuple(_form(value, is_tensor, tensors) for value in values)
+    parts = tuple(
+        _form(value, is_tensor, tensors, numbers, (*at, key)) for key, value in zip(keys, values, strict=True)
+    )
     return Form(kind, type(x) if kind == "record" else None, keys, parts)  # type: ignore[arg-type]

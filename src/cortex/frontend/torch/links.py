@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex.frontend.signals import Restart
-from cortex.frontend.torch.calls import PASSING, Relation
+from cortex.frontend.torch.calls import PASSING, Plan, Relation
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.standins import NodeList, NodeTuple
 from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
@@ -17,31 +17,39 @@ class Links:
     def __init__(self) -> None:
         self.itemized: set[str] = set()
         """Lists of which not every item is a node that is called; their items are slots."""
-        self._relations: dict[str, Relation] = {}
+        self.relations: dict[str, Relation] = {}
+        """All of them, by name."""
         self._split: set[str] = set()
         """Roles whose computed arguments for other calls are nodes of their own."""
         self._supposed: set[str] = set()
         """Roles whose results were waited for, when it was not known whether anything depends on them."""
 
+        self._planned: tuple[tuple[tuple[int, int], ...], Plan] | None = None
+
     def clear(self) -> None:
         """Start again with other nodes."""
         self.itemized.clear()
-        self._relations.clear()
+        self._planned = None
+        self.relations.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
-        for relation in self._relations.values():
+        for relation in self.relations.values():
             relation.users.clear()
+        self._planned = None
 
     @property
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
-        return sum(len(relation.users) for relation in self._relations.values())
+        return sum(len(relation.users) for relation in self.relations.values())
 
     @property
-    def calls(self) -> list[Relation]:
-        """The relations that are calls which are made, whether results depend on them or not."""
-        return [relation for relation in self._relations.values() if not relation.looks_up]
+    def plan(self) -> Plan:
+        """What calls lead to, as far as it is known now."""
+        known = tuple((len(r.callers), len(r.users)) for r in self.relations.values())
+        if self._planned is None or self._planned[0] != known:
+            self._planned = known, Plan.of(self.relations)
+        return self._planned[1]
 
     def is_split(self, tag: str) -> bool:
         """Are the arguments that calls of this role compute for others nodes of their own?"""
@@ -76,7 +84,7 @@ class Links:
 
     def _use(self, b: TorchBuilder, name: str) -> None:
         """The results of these calls depend on those that a relation leads to."""
-        relation = self._relations[name]
+        relation = self.relations[name]
         relation.users.add(b.tag)
         self._note(b, name, relation.is_list)
 
@@ -99,14 +107,14 @@ class Links:
         stem = "_".join([identifier(way), *(["of"] if looks_up else []), role.tag])
         name, number = stem, 2
         wanted = (way, inherits)
-        while (known := self._relations.get(name)) is not None and (known.steps, known.inherits) != wanted:
+        while (known := self.relations.get(name)) is not None and (known.steps, known.inherits) != wanted:
             name, number = f"{stem}_{number}", number + 1
-        if name not in self._relations:
-            self._relations[name] = Relation(
+        if name not in self.relations:
+            self.relations[name] = Relation(
                 role.tag, way, is_list, role.is_top_down, inherits, self._split, looks_up=looks_up
             )
-        self._relations[name].callers.add(b.tag)
-        b.accessors.relate(name, self._relations[name])
+        self.relations[name].callers.add(b.tag)
+        b.accessors.relate(name, self.relations[name])
         return name, is_list
 
     def settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
@@ -114,31 +122,36 @@ class Links:
         used = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
         items: dict[str, set[int]] = {}
         for hop in used:
-            if hop.name in self._relations:
+            if hop.name in self.relations:
                 self._use(b, hop.name)
             if isinstance(hop, Item):
                 items.setdefault(hop.name, set()).add(hop.index)
         self._split_where_needed(b)
         for name, indices in items.items():
-            relation = self._relations.get(name)
+            relation = self.relations.get(name)
             base = name if relation is None else b.accessors.name(relation.steps)
             steps = b.accessors.steps(base) if relation is None else relation.steps
             if len(indices) != len(b.places[steps]):
                 self.itemize(base)
+            if relation is not None:
+                b.knowledge.same_length[name] = base
             b.facts.ask(Length(name))
         if b.role.tag in self._supposed:
             self._supposed.discard(b.role.tag)
+            self._split.clear()  # what was split because of what was supposed may do without
             raise Restart
 
     def _split_where_needed(self, b: TorchBuilder) -> None:
         """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
-        for tag in {b.tag.removesuffix(PASSING), *(r.tag for r in b.model.roles)} - self._split:
+        for tag in dict.fromkeys([b.tag.removesuffix(PASSING), *(r.tag for r in b.model.roles)]):
+            if tag in self._split:
+                continue
             reached, todo = set[str](), [tag]
             while todo:
                 at = todo.pop()
-                found = {r.role for r in self._relations.values() if at in r.users} - reached
+                found = {r.role for r in self.relations.values() if at in r.users} - reached
                 reached |= found
                 todo += found
-            if any(r.is_top_down and tag in r.callers and r.role in reached for r in self._relations.values()):
+            if any(r.is_top_down and tag in r.callers and r.role in reached for r in self.relations.values()):
                 self._split.add(tag)
                 raise Restart

@@ -28,7 +28,7 @@ FACTORIES = (
     "full_like", "empty_like", "linspace",
 )  # fmt: skip
 """What they make may be changed in place with computed values, hence is symbolic from the start."""
-NEW = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
+NEW = ("new", "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 
 
 class TracingMode(TorchFunctionMode):

@@ -69,6 +69,7 @@ class TorchModel(TracedModel):
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
         self._alive: list[Any] = []
+        self._asks_who_stores = False
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
@@ -89,7 +90,8 @@ class TorchModel(TracedModel):
             self.mode,
             self.signature.nodes[0],
             self.signature.tensors,
-            tuple(self.links.calls),
+            dict(self.links.relations),
+            self._asks_who_stores,
             role.result,
             tuple(role.result_names(self.prefix(role))),
         )
@@ -104,9 +106,10 @@ class TorchModel(TracedModel):
         """None: the arguments beside the node come with requests."""
         return {}
 
-    def roots(self, requests: Iterable[Any]) -> list[Any]:
+    def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from; what is a node already stays as it is."""
-        return [r.root(self.mode, self.links.calls) if isinstance(r, Request) else r for r in requests]
+        keep = traced or self._asks_who_stores
+        return [r.root(self.mode, self.links.plan, keep) if isinstance(r, Request) else r for r in requests]
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
@@ -132,8 +135,8 @@ class TorchModel(TracedModel):
                 differs = (new for new, old in zip_longest(again.lets, b.lets) if new != old)
                 raise ModelError(
                     f"'{self.name}' computes something else when it is run for the same node once more: it draws "
-                    "random numbers, reads a clock, or keeps something between calls. Make it a field of the node, or an "
-                    "argument.",
+                    "random numbers, reads a clock, or keeps something between calls. Make it a field of the node, or "
+                    "an argument.",
                     next((let.span for let in differs if let is not None), None),
                 )
         types = tuple(TensorType(value.shape) for value in values.values())
@@ -334,6 +337,7 @@ class TorchModel(TracedModel):
         tags = tuple(role.tag for role in roles)
         name = "_".join([identifier(steps), "stored", *tags])
         b.accessors.relate(name, Storing(tags, steps))
+        self._asks_who_stores = True
         b.knowledge.tags.setdefault(name)
         tag = b.facts.ask(ValueOf(name))
         return next((role for role in roles if role.tag == tag), None)
@@ -407,8 +411,10 @@ class TorchModel(TracedModel):
         role, prefix = b.role, self.prefix(b.role)
         values: dict[str, Value] = {}
         if not b.tag.endswith(PASSING):
-            form, returned = b.values(result)
+            form, returned = b.values(result, role.numbers.get("", ()))
             if role.result is not None and form != role.result:
+                if role.learn_numbers("", role.result, form):
+                    self.restart()
                 raise ModelError(
                     f"{self._what(role)} returns {form.text()} for some nodes and {role.result.text()} for others. "
                     "All calls have to return the same form."
@@ -416,8 +422,10 @@ class TorchModel(TracedModel):
             role.result = form
             values |= zip(role.result_names(prefix), returned, strict=True)
             for name, stored in b.results().items():
-                form, parts = b.values(stored)
+                form, parts = b.values(stored, role.numbers.get(name, ()))
                 if role.stored.setdefault(name, form) != form:
+                    if role.learn_numbers(name, role.stored[name], form):
+                        self.restart()
                     raise ModelError(
                         f"{self._what(role)} stores {form.text()} in node.{name} for some nodes and "
                         f"{role.stored[name].text()} for others. All calls have to store the same form."

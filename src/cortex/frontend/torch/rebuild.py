@@ -82,9 +82,7 @@ class Rebuilt:
         if not own and seen == cells:
             return function
         self.scopes.append(Scope(scope, own))
-        made = FunctionType(
-            function.__code__, self.scopes[-1], function.__name__, function.__defaults__, seen or None
-        )
+        made = FunctionType(function.__code__, self.scopes[-1], function.__name__, function.__defaults__, seen or None)
         made.__kwdefaults__ = function.__kwdefaults__
         made.__qualname__ = function.__qualname__
         vars(made).update(vars(function))  # what is decorated: `__wrapped__`

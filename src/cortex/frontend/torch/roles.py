@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.forms import Form, Path, varying
 from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routines import Routine
 from cortex.ra.ir import TensorType
@@ -38,6 +38,8 @@ class Role:
     """Arguments of the latter kind in which it puts something."""
     result: Form | None = None
     stored: dict[str, Form] = field(default_factory=dict)
+    numbers: dict[str, set[Path]] = field(default_factory=dict)
+    """Where numbers of the result ("") or of a stored attribute differ from call to call, so that they are tensors."""
     types: dict[str, TensorType] = field(default_factory=dict)
     """The states it is known to have."""
 
@@ -45,6 +47,17 @@ class Role:
     def is_top_down(self) -> bool:
         """Do its callers compute arguments for it?"""
         return any(isinstance(value, Passed) for value in self.given.values())
+
+    def learn_numbers(self, name: str, known: Form, found: Form) -> bool:
+        """Do two forms of the result or of an attribute differ in numbers only? Then those are tensors from now on."""
+        places = varying(known, found)
+        if places is None or places <= self.numbers.get(name, set()):
+            return False
+        self.numbers.setdefault(name, set()).update(places)
+        self.result = None
+        self.stored.clear()
+        self.types.clear()
+        return True
 
     def result_names(self, prefix: str) -> list[str]:
         """The states that hold the result."""

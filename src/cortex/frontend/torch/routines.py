@@ -19,6 +19,7 @@ import torch
 
 from cortex.frontend.builder import builder, is_tracing
 from cortex.frontend.spans import is_library
+from cortex.frontend.standin import Attribute
 
 Call = Callable[["Routine", tuple[Any, ...], dict[str, Any]], Any]
 
@@ -94,12 +95,19 @@ def _methods(kind: type) -> dict[str, FunctionType]:
     return found
 
 
+def _as_text(key: Any) -> Any:
+    return key._cortex_tag() if isinstance(key, Attribute) else key
+
+
 @contextmanager
 def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
     """Let calls of the routines be seen."""
     parts = {id(part): part for module in modules for part in module.modules()}
     for (owner, name), routine in routines.items():
         vars(parts[owner])[name] = shadow(routine)
+    for part in parts.values():
+        if isinstance(part, torch.nn.ParameterDict):  # its items are attributes, whose names have to be real texts
+            vars(part)["_key_to_attr"] = _as_text
     try:
         yield
     finally:

@@ -112,7 +112,16 @@ class TorchNode(Place):
     def __iter__(self) -> Iterator[Any]:
         if type(self._cortex_sample) is dict:
             return iter(self._cortex_keys())
-        return iter(present(tracing(), (*self._cortex_steps, ITEMS)))
+        return iter(self._cortex_list())
+
+    def _cortex_list(self) -> Any:
+        """What stands for the items."""
+        b, steps, sample = tracing(), self._cortex_steps, self._cortex_sample
+        if type(sample) not in (list, tuple):
+            return present(b, (*steps, ITEMS))
+        if (*steps, ITEMS) not in b.places:
+            b.places[*steps, ITEMS] = _sequence(b, steps, b.accessors.name(steps), sample)
+        return b.places[*steps, ITEMS]
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, TorchNode | Attribute):
@@ -120,8 +129,8 @@ class TorchNode(Place):
         return bool(ask_value((*self._cortex_steps, Contains(key))))
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, int) and isinstance(self._cortex_sample, list | tuple):
-            return present(tracing(), (*self._cortex_steps, ITEMS))[key]
+        if isinstance(key, int | slice) and isinstance(self._cortex_sample, list | tuple):
+            return self._cortex_list()[key]
         if not isinstance(key, str | int):
             raise fail(f"a node is indexed with a {type(key).__name__}; a str or an int is accepted.")
         return present(tracing(), (*self._cortex_steps, At(key)))
@@ -251,6 +260,7 @@ KEYS = Of("keys")
 IDENTITY = Of("identity")
 PATTERN = Of("items")
 CATEGORY = Of("category")
+FLOATS = Of("floats")
 
 
 def is_stand_in(value: Any) -> bool:
@@ -304,9 +314,15 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
     if isinstance(sample, PLAIN + DATA):
         is_indexable = isinstance(sample, (str, bytes, *DATA))
         return IndexableNodeField(name, steps) if is_indexable else NodeField(name, steps)
-    if type(sample) in (list, tuple):
+    if type(sample) in (list, tuple) and not _is_below_list(steps):
         return _sequence(b, steps, name, sample)
     return TorchNode(steps, sample)
+
+
+def _is_below_list(steps: Steps) -> bool:
+    """Is a list or tuple an item of a structure that consists of them? It is looked into only when code does so."""
+    is_item = bool(steps) and isinstance(steps[-1], At) and _is_nested(steps)
+    return is_item and ask_value((*steps, FLOATS)) == "none"
 
 
 def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias, assert_never
 
-from cortex.frontend.torch.categories import category, class_name, identity, keys, pattern
+from cortex.frontend.torch.categories import category, class_name, floats, identity, keys, pattern
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Called:
 class Of:
     """A function of x that has a name: `len(x)`, `type(x)`."""
 
-    name: Literal["type", "bool", "len", "list", "keys", "identity", "items", "category"]
+    name: Literal["type", "bool", "len", "list", "keys", "identity", "items", "category", "floats"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "identity": identity,
     "items": pattern,
     "category": category,
+    "floats": floats,
 }
 
 Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant
@@ -135,9 +137,38 @@ def identifier(steps: Steps) -> str:
 
 def reader(steps: Steps) -> Callable[[Any], Any]:
     """A function of an object that follows the steps; as fast as Python has one."""
-    if steps and all(isinstance(step, Attr) for step in steps):
-        return attrgetter(".".join(step.name for step in steps if isinstance(step, Attr)))
+    functions: list[Callable[[Any], Any]] = []
+    for is_attribute, group in groupby(steps, lambda step: isinstance(step, Attr)):
+        if is_attribute:
+            functions.append(attrgetter(".".join(step.name for step in group if isinstance(step, Attr))))
+        else:
+            functions += map(_function, group)
+    match functions:
+        case [one]:
+            return one
+        case [first, second]:
+            return lambda x: second(first(x))
+        case [first, second, third]:
+            return lambda x: third(second(first(x)))
     return lambda x: follow(x, steps)
+
+
+def _function(step: Step) -> Callable[[Any], Any]:
+    match step:
+        case Attr(name):
+            return attrgetter(name)
+        case At(key):
+            return itemgetter(key)
+        case Called(args):
+            return lambda x: x(*args)
+        case Of(name):
+            return FUNCTIONS[name]
+        case Meant(_, function):
+            return function
+        case Contains() | Has():
+            return lambda x: follow(x, (step,))
+        case _:
+            assert_never(step)
 
 
 def careful_reader(steps: Steps) -> Callable[[Any], Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,13 +16,13 @@ from cortex.errors import ModelError
 from cortex.frontend.builder import Builder, Value
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.foreign import TORCH
-from cortex.frontend.pointwise import as_float
+from cortex.frontend.pointwise import as_float, fill
 from cortex.frontend.signals import NeedsStates
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.collections_passed import FRESH
-from cortex.frontend.torch.forms import Form, flatten
+from cortex.frontend.torch.forms import Form, Path, flatten
 from cortex.frontend.torch.outside import Outside
 from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
@@ -195,10 +195,12 @@ class TorchBuilder(Builder):
         dispatch: Any = TORCH.get()
         return dispatch.symbolic(x)
 
-    def values(self, result: Any) -> tuple[Form, list[Value]]:
-        """The form of a result, and its tensors."""
-        form, tensors = flatten(result, _is_tensor)
-        return form, [as_float(self.tensor(x)._cortex_value()) for x in tensors]
+    def values(self, result: Any, numbers: Collection[Path] = ()) -> tuple[Form, list[Value]]:
+        """The form of a result, and its tensors; numbers at these places are tensors too."""
+        form, found = flatten(result, _is_tensor, numbers)
+        return form, [
+            fill(float(x)) if isinstance(x, int | float) else as_float(self.tensor(x)._cortex_value()) for x in found
+        ]
 
     # Attributes that the code sets on nodes.
 

@@ -49,6 +49,13 @@ def _new(value: float) -> Callable[..., Any]:
     return run
 
 
+def _new_of_any(input: TorchTensor, *given: Any, **placement: Any) -> Any:
+    """`x.new(2, 3)` is of that shape and not initialized, `x.new([2, 3])` holds these numbers."""
+    if len(given) == 1 and isinstance(given[0], list | tuple) and not isinstance(given[0], torch.Size):
+        return _new_tensor(input, given[0], **placement)
+    return _new(0.0)(input, *(given or ((0,),)), **placement)
+
+
 def _new_full(input: TorchTensor, size: Any, fill_value: float, **placement: Any) -> Any:
     return filled(fill_value, tuple(size), input._cortex_meta.dtype, **placement)
 
@@ -104,7 +111,7 @@ def _has_symbols(data: Any) -> bool:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Tensor.new_zeros": _new(0.0), "Tensor.new_ones": _new(1.0), "Tensor.new_empty": _new(0.0),
-    "Tensor.new_full": _new_full, "Tensor.new_tensor": _new_tensor,
+    "Tensor.new": _new_of_any, "Tensor.new_full": _new_full, "Tensor.new_tensor": _new_tensor,
     "zeros_like": _like(0.0), "ones_like": _like(1.0), "empty_like": _like(0.0), "full_like": _full_like,
     "torch.full": _full,
     **dict.fromkeys(("torch.tensor", "torch.as_tensor"), tensor),

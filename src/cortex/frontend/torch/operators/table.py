@@ -14,6 +14,7 @@ from cortex.frontend.torch.operators import (
     activations,
     factories,
     indexing,
+    losses,
     metadata,
     movement,
     normalization,
@@ -27,7 +28,7 @@ from cortex.frontend.torch.operators.inplace import in_place
 OWNERS = {"torch": torch, "Tensor": torch.Tensor, "F": F, "_nn": torch._C._nn, "linalg": torch.linalg}
 ANYWHERE = ("torch", "Tensor", "F", "_nn")
 """Where a name without an owner is looked for."""
-FAMILIES = (pointwise, activations, products, movement, indexing, reductions, normalization, recurrent)
+FAMILIES = (pointwise, activations, products, movement, indexing, reductions, normalization, recurrent, losses)
 """Operators on tensors: torch runs them on meta tensors first."""
 UNCHECKED = (factories.FUNCTIONS, metadata.FUNCTIONS, normalization.UNCHECKED)
 """What gives no tensor, or takes none, or must be refused before torch finds something else wrong."""
