@@ -181,7 +181,7 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
   auto add = [&](PyObject* child) {
     if (child == Py_None) {
       Py_DECREF(child);
-      if (spec_.none_is_unknown) unknown_kind(node, where(static_cast<std::int32_t>(objects_.size()) - 1));
+      if (spec_.none_is_unknown) unknown_kind(node, where(static_cast<std::int32_t>(objects_.size()) - 1), nb::list());
       return;
     }
     add_edge(child);

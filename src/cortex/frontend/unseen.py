@@ -50,9 +50,9 @@ def refuse_unseen_children(
     """Refuse a request if the relations that none of its nodes has seem to be called otherwise.
 
     `unknown` are those relations; `known` are the attributes that hold the others; `fields` are what the model reads
-    beside.
+    beside. Nodes that are calls have been given the relations that they have.
     """
-    if not unknown:
+    if not unknown or any(getattr(type(node), "_cortex_is_call", False) for node in nodes):
         return
     visited = {id(node) for node in nodes}
     read = {*known, *fields, *(attribute for _, attribute, _ in unknown), *ELSEWHERE}

@@ -49,6 +49,8 @@ class CallNode:
     In a subclass, the relations of the model are attributes, which only those calls have that use them.
     """
 
+    _cortex_is_call = True
+
     __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "node")
 
     def __init__(self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str) -> None:

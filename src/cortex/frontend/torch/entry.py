@@ -20,7 +20,7 @@ from cortex.errors import ModelError
 from cortex.frontend.spans import span_of_function
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
-from cortex.frontend.torch.interface import Interface
+from cortex.frontend.torch.interface import Interface, nodes_among
 from cortex.frontend.torch.outside import Space
 from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
@@ -195,9 +195,7 @@ class Signature:
     @classmethod
     def of(cls, entry: Entry, arguments: dict[str, Any]) -> Signature:
         """From the arguments of a call."""
-        nodes = tuple(name for name, value in arguments.items() if holds_nodes(value))
-        if not nodes:  # structures of Python's own collections
-            nodes = tuple(name for name, value in arguments.items() if type(value) in (dict, list, tuple) and value)
+        nodes = nodes_among(arguments)
         data = (torch.Tensor, np.ndarray)
         if not nodes:
             raise ModelError(
@@ -229,13 +227,6 @@ class Signature:
 def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by their names in the state_dict."""
     return dict([*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)])
-
-
-def holds_nodes(value: Any) -> bool:
-    """Is it a node, or a list of nodes?"""
-    if type(value) in (list, tuple):
-        return bool(value) and any(map(holds_nodes, value))
-    return is_node(value) and type(value) not in FRESH
 
 
 def tensor_of(array: Any) -> torch.Tensor:

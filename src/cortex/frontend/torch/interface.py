@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.errors import StructureError
-from cortex.frontend.torch.categories import PLAIN, is_data
+from cortex.frontend.torch.categories import PLAIN, is_data, is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
@@ -41,10 +41,24 @@ class Interface:
     def constants(self, arguments: dict[str, Any]) -> Constants:
         """What tells calls apart that have to be compiled separately."""
         found: list[Any] = []
+        nodes = nodes_among(arguments)
         for name, value in arguments.items():
-            if type(value) in FRESH and (content := Content.of(value)) is not None:
+            if name not in nodes and type(value) in FRESH and (content := Content.of(value)) is not None:
                 found.append((name, type(value), content.text))
                 continue
             plain = isinstance(value, PLAIN) or value is None
             found.append((name, type(value), value) if plain else (name, "tensor" if is_data(value) else "node"))
         return tuple(found)
+
+
+def nodes_among(arguments: dict[str, Any]) -> tuple[str, ...]:
+    """The arguments that are structures; Python's own collections only where no other argument is one."""
+    nodes = tuple(name for name, value in arguments.items() if holds_nodes(value))
+    return nodes or tuple(name for name, value in arguments.items() if type(value) in (dict, list, tuple) and value)
+
+
+def holds_nodes(value: Any) -> bool:
+    """Is it a node, or a list of nodes?"""
+    if type(value) in (list, tuple):
+        return bool(value) and any(map(holds_nodes, value))
+    return is_node(value) and type(value) not in FRESH
