@@ -122,7 +122,7 @@ def test_agrees_with_rounded_weights(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("level", ["avx512", "avx2", "sse2"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_other_instruction_sets(dtype: str, level: Level) -> None:
-    for name in SOME:
+    for name in SOME[:2] if level == "avx512" else SOME[:3]:
         check(name, compiled(name, 17, dtype, level), dtype, EXACT if dtype == "bf16" else WITH_ROUNDED_INPUTS[dtype])
         check(name, with_inputs_in_f32(name, 17, dtype, level), dtype)
 

@@ -1,12 +1,21 @@
 """Where the public treebanks and circuits are, if this machine has them; `tests/extreme_structures.py` is shared."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+with suppress(ImportError):
+    import torch
+
+    own = torch.index_select, torch.select
+    import torch_geometric  # noqa: F401 - it puts functions of its own in their place, which TorchScript cannot compile
+
+    torch.index_select, torch.select = own
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from package_models import WEIGHTS, close, words_everywhere, words_everywhere_by
+from models_of_packages import WEIGHTS, close, words_everywhere, words_everywhere_by
 
 import cortex
 from cortex.errors import StructureError

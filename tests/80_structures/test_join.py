@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from package_models import WEIGHTS, words_everywhere
+from models_of_packages import WEIGHTS, words_everywhere
 
 import cortex
 from cortex import Forest

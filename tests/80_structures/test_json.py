@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from package_models import VOCAB, WEIGHTS, close, labelled, labelled_by, words_everywhere, words_everywhere_by
+from models_of_packages import VOCAB, WEIGHTS, close, labelled, labelled_by, words_everywhere, words_everywhere_by
 
 import cortex
 from cortex.errors import ModelError, StructureError

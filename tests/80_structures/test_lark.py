@@ -7,7 +7,7 @@ from typing import Any
 import lark
 import numpy as np
 import pytest
-from package_models import VOCAB, WEIGHTS, close, labelled, labelled_by, words_below
+from models_of_packages import VOCAB, WEIGHTS, close, labelled, labelled_by, words_below
 
 import cortex
 from cortex.errors import StructureError

@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from package_models import SIZE, VOCAB, WEIGHTS, close, words_everywhere, words_everywhere_by
+from models_of_packages import SIZE, VOCAB, WEIGHTS, close, words_everywhere, words_everywhere_by
 
 import cortex
 from cortex.errors import StructureError

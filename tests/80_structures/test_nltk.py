@@ -8,7 +8,7 @@ from typing import Any
 import nltk
 import numpy as np
 import pytest
-from package_models import VOCAB, WEIGHTS, close, labelled, labelled_by, words_below, words_below_by
+from models_of_packages import VOCAB, WEIGHTS, close, labelled, labelled_by, words_below, words_below_by
 
 import cortex
 from cortex.errors import ModelError, StructureError

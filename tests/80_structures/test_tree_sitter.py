@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tree_sitter_python
-from package_models import LABELS, VOCAB, WEIGHTS, close, labelled, labelled_by, words_below
+from models_of_packages import LABELS, VOCAB, WEIGHTS, close, labelled, labelled_by, words_below
 from tree_sitter import Language, Parser
 
 import cortex

@@ -104,6 +104,7 @@ FACTS = {
     "new": case(
         lambda x: (
             x.new_zeros(2, 3),
+            x.new(2, 3).zero_(),
             x.new_zeros((2,)),
             x.new_ones(3),
             x.new_full((2,), 0.5),

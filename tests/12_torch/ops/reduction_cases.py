@@ -89,6 +89,16 @@ REDUCTIONS = {
         ),
         x=X,
     ),
+    "losses": case(
+        lambda x, y: (
+            F.mse_loss(x, y),
+            F.mse_loss(x, y, reduction="sum"),
+            F.l1_loss(x, y),
+            F.l1_loss(x, y, reduction="none"),
+        ),
+        x=X,
+        y=X,
+    ),
     "normalize": case(lambda x: (F.normalize(x), F.normalize(x, p=1, dim=0), F.normalize(x, dim=-1, eps=0.5)), x=X),
     "cosine": case(
         lambda x, y: (

@@ -6,7 +6,7 @@ import random
 
 import torch
 from language import Phrase, Tree, V
-from programs import AstNode, BinOp, Cell, Layout, Num, Var, Vertex
+from repository_programs import AstNode, BinOp, Cell, Layout, Num, Var, Vertex
 
 
 def similar_trees():

@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 import language
-import programs
+import repository_programs
 import pytest
 import structures
 import torch
@@ -24,15 +24,15 @@ CASES: dict[str, tuple[Any, Any]] = {
     "spinn": (language.SPINN, structures.two_phrases),
     "tree_attention": (language.TreeAttention, structures.dependency),
     "recursive_autoencoder": (language.RecursiveAutoencoder, structures.phrase),
-    "astnn": (programs.ASTNN, structures.ast_node),
-    "tbcnn": (programs.TBCNN, structures.ast_node),
-    "children_lstm": (programs.ChildrenLSTM, structures.ast_node),
-    "qppnet": (programs.QPPNet, structures.query),
-    "neural_module_network": (programs.NeuralModuleNetwork, structures.layout),
-    "dvae_encoder": (programs.DVAEEncoder, structures.graph),
-    "evaluator": (programs.Evaluator, structures.expression),
-    "linked_rnn": (programs.LinkedRNN, structures.linked),
-    "top_down_bottom_up": (programs.TopDownBottomUp, structures.ast_node),
+    "astnn": (repository_programs.ASTNN, structures.ast_node),
+    "tbcnn": (repository_programs.TBCNN, structures.ast_node),
+    "children_lstm": (repository_programs.ChildrenLSTM, structures.ast_node),
+    "qppnet": (repository_programs.QPPNet, structures.query),
+    "neural_module_network": (repository_programs.NeuralModuleNetwork, structures.layout),
+    "dvae_encoder": (repository_programs.DVAEEncoder, structures.graph),
+    "evaluator": (repository_programs.Evaluator, structures.expression),
+    "linked_rnn": (repository_programs.LinkedRNN, structures.linked),
+    "top_down_bottom_up": (repository_programs.TopDownBottomUp, structures.ast_node),
 }
 STRUCTURES = 100 if os.environ.get("CORTEX_FUZZ") == "long" else 10
 
