@@ -10,8 +10,8 @@ import random
 from typing import Any
 
 import language
-import repository_programs
 import pytest
+import repository_programs
 import structures
 import torch
 
