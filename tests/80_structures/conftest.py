@@ -1,6 +1,7 @@
 """Where the public treebanks and circuits are, if this machine has them; `tests/extreme_structures.py` is shared."""
 
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-with suppress(ImportError):
+with suppress(ImportError), warnings.catch_warnings():
+    warnings.simplefilter("ignore")
     import torch
 
     own = torch.index_select, torch.select
