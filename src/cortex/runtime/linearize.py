@@ -63,10 +63,12 @@ def linearize(
 ) -> LinearForm:
     """The linear form of a list of structures or a forest; `children` and `fields` are those of `compile`.
 
-    With `parts`, it is divided into at most so many parts and tells them; see lower/linear_form.py.
+    It has windows, of all kinds. With `parts`, it is divided into at most so many parts and tells them; see
+    lower/linear_form.py.
     """
     batch = structures if isinstance(structures, Forest) else list(structures)
-    made = linearizer(m, Accessors(fields, children), parts=parts is not None)
+    windows = tuple(range(len(m.kinds)))
+    made = linearizer(m, Accessors(fields, children), parts=parts is not None, windows=windows)
     return LinearForm(**made.linearize(batch, parts or 1))
 
 

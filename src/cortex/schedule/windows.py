@@ -7,13 +7,13 @@ from dataclasses import replace
 from cortex.ilir.ir import Accumulate, Barrier, For, Func, Let, LoopKind, Scope, Stmt, Store
 from cortex.ir.node import Node, rewrite, walk
 from cortex.ir.scalar import Index, Int, Load, Var
-from cortex.ir.simplify import add, sub
+from cortex.ir.simplify import add, free_vars, sub
 from cortex.ir.step import Step, step
 from cortex.lower.linear_form import MAX_WINDOW, NUM_GROUPS, NUM_NODES, NUM_WINDOWS, WINDOW_GROUP, window_kind
 from cortex.lower.promises import promises_of_windows, window_first
 from cortex.poly.accesses import Access, accesses
 from cortex.poly.quick import QuickRules
-from cortex.schedule.locate import Names, find_loop, refuse
+from cortex.schedule.locate import Block, Names, find_loop, refuse
 
 STARTS = "kind_start"
 
@@ -50,7 +50,8 @@ class Windows(Step[Func]):
             refuse(self, "barriers are placed already.", f, self.groups)
         names = Names(f)
         w, first = Var(names.fresh("w")), Var(names.fresh("w_first"))
-        narrow = {a.buffer for a in accesses(tuple(moved)) if a.writes and f.buffer(a.buffer).scope is Scope.SCRATCH}
+        written = {a.buffer for unit in moved for a in accesses(unit) if a.writes}
+        narrow = {b.name for b in f.buffers if b.name in written and b.scope is Scope.SCRATCH}
 
         def in_window(n: Node) -> Node:
             match n:
@@ -72,7 +73,8 @@ class Windows(Step[Func]):
 
         begin, end = (Index(WINDOW_GROUP.name, (e,)) for e in (w, add(w, 1)))
         inner = rewrite(replace(loop, lo=begin, hi=end), in_window)
-        nests = tuple(of_kind(s, kind) for s, kind in moved.items())
+        nests = tuple(of_kind(s, kind) for unit, kind in moved.items() for s in unit)
+        stay = tuple(s for unit in _units(f.body[: f.body.index(loop)]) if unit not in moved for s in unit)
         new = For(w.name, Int(0), NUM_WINDOWS, (Let(first, window_first(w)), *nests, inner))
         kinds = tuple(sorted(set(moved.values())))
         return replace(
@@ -80,13 +82,33 @@ class Windows(Step[Func]):
             sizes=(*f.sizes, NUM_WINDOWS.name, MAX_WINDOW.name),
             index_functions=(*f.index_functions, WINDOW_GROUP, *map(window_kind, kinds)),
             buffers=tuple(replace(b, shape=(MAX_WINDOW, *b.shape[1:])) if b.name in narrow else b for b in f.buffers),
-            body=tuple(new if s is loop else s for s in f.body if s not in moved),
+            body=(*stay, new, *f.body[f.body.index(loop) + 1 :]),
             promises=(*f.promises, *promises_of_windows(kinds)),
         )
 
 
-def _moved(f: Func, loop: For) -> dict[Stmt, int]:
-    """The nests that can be taken along, each with the kind that it is for."""
+def _units(body: Block) -> list[Block]:
+    """Statements with the names that are bound for them: those that share a name are one unit."""
+    units: list[Block] = []
+    names: list[set[str]] = []  # bound by each unit
+    for s in body:
+        used = free_vars(s)
+        with_it = [i for i, bound in enumerate(names) if bound & used]
+        new = {s.var.name} if isinstance(s, Let) else set()
+        if not with_it:
+            units.append((s,))
+            names.append(new)
+            continue
+        first = with_it[0]
+        units[first] = (*(x for i in with_it for x in units[i]), s)
+        names[first] = new.union(*(names[i] for i in with_it))
+        for i in reversed(with_it[1:]):
+            del units[i], names[i]
+    return units
+
+
+def _moved(f: Func, loop: For) -> dict[Block, int]:
+    """What can be taken along, in units, each with the kind that it is for."""
     at = f.body.index(loop)
     known = QuickRules.of(f)
     narrow = {b.name for b in f.buffers if b.scope is Scope.SCRATCH and b.shape and b.shape[0] == NUM_NODES}
@@ -95,12 +117,17 @@ def _moved(f: Func, loop: For) -> dict[Stmt, int]:
         if a.buffer in narrow and (a.writes or known.group(a.index[0], a.loops) != Var(loop.var)):
             narrow.discard(a.buffer)
     own = {b.name for b in f.buffers if b.scope in (Scope.PRIVATE, Scope.REGISTER)}
-    uses = {s: list(accesses((s,))) for s in f.body[:at]}
-    moved = {s: kind for s in uses if (kind := _kind(s)) is not None}
+    uses = {unit: list(accesses(unit)) for unit in _units(f.body[:at])}
+    later = free_vars(f.body[at:])
+    moved = {
+        unit: kind
+        for unit in uses
+        if (kind := _kind(unit)) is not None and not any(isinstance(s, Let) and s.var.name in later for s in unit)
+    }
     while True:
-        for s, used in uses.items():
-            narrow -= {a.buffer for a in used if s not in moved or not _is_own(a)}
-        kept = {s: kind for s, kind in moved.items() if {a.buffer for a in uses[s] if a.writes} - own <= narrow}
+        for unit, used in uses.items():
+            narrow -= {a.buffer for a in used if unit not in moved or not _is_own(a)}
+        kept = {u: kind for u, kind in moved.items() if {a.buffer for a in uses[u] if a.writes} - own <= narrow}
         if kept == moved:
             return moved
         moved = kept
@@ -111,8 +138,8 @@ def _is_own(a: Access) -> bool:
     return bool(a.index) and isinstance(a.index[0], Index) and a.index[0].fn == "kind_node"
 
 
-def _kind(s: Stmt) -> int | None:
+def _kind(unit: Block) -> int | None:
     """The kind whose nodes a nest is for; None where that is not one."""
-    found = {n.args[0] for n in walk(s) if isinstance(n, Index) and n.fn == STARTS}
+    found = {n.args[0] for s in unit for n in walk(s) if isinstance(n, Index) and n.fn == STARTS}
     values = sorted(e.value for e in found if isinstance(e, Int))
     return values[0] if len(values) == len(found) == 2 and values[1] == values[0] + 1 else None
