@@ -149,20 +149,23 @@ Branch Request::answer(const Test& test, std::int32_t node) {
 
 // The node at the end of `path`, or -1 where the structure has none.
 std::int32_t Request::follow(const Path& path, std::int32_t node) const {
-  for (const Hop& hop : path) {
-    const auto v = static_cast<std::size_t>(node);
-    std::int64_t edge = graph_.edge_start[v];
-    if (hop.kind == Hop::Kind::kSlot) {
-      edge += hop.relation;
-    } else {
-      edge += static_cast<std::int64_t>(spec_.slots.size()) + hop.index;
-      const std::int32_t* length = &graph_.list_len[v * spec_.lists.size()];
-      for (int l = 0; l < hop.relation; ++l) edge += std::max(length[l], 0);
-      if (hop.index >= length[hop.relation]) return -1;
-    }
-    if ((node = graph_.edge_child[static_cast<std::size_t>(edge)]) < 0) return -1;
-  }
+  for (const Hop& hop : path)
+    if ((node = follow(hop, node)) < 0) return -1;
   return node;
+}
+
+std::int32_t Request::follow(const Hop& hop, std::int32_t node) const {
+  const auto v = static_cast<std::size_t>(node);
+  std::int64_t edge = graph_.edge_start[v];
+  if (hop.kind == Hop::Kind::kSlot) {
+    edge += hop.relation;
+  } else {
+    edge += static_cast<std::int64_t>(spec_.slots.size()) + hop.index;
+    const std::int32_t* length = &graph_.list_len[v * spec_.lists.size()];
+    for (int l = 0; l < hop.relation; ++l) edge += std::max(length[l], 0);
+    if (hop.index >= length[hop.relation]) return -1;
+  }
+  return graph_.edge_child[static_cast<std::size_t>(edge)];
 }
 
 // The value of an attribute that tests ask about, None where it is absent; read once and kept. Borrowed.

@@ -139,6 +139,7 @@ class Request {
   void check_lengths();
   Branch answer(const Test& test, std::int32_t node);
   std::int32_t follow(const Path& path, std::int32_t node) const;
+  std::int32_t follow(const Hop& hop, std::int32_t node) const;
   PyObject* kept(std::int32_t node, int attribute);
 
   // dedup.cpp
