@@ -25,6 +25,9 @@ nb::object plain(PyObject* value) {
   return {};
 }
 
+// Texts of which there is one object each, as those that stand in a program are.
+bool is_interned(PyObject* value) { return PyUnicode_CheckExact(value) && PyUnicode_CHECK_INTERNED(value); }
+
 }  // namespace
 
 void Request::classify() {
@@ -128,7 +131,9 @@ Branch Request::answer(const Test& test, std::int32_t node) {
       // A child equals None or nothing that a guard can hold.
       if (!is_attribute) return choose(none && test.value.is_none());
       // A value that no guard can hold fits no kind; tracing the node tells the user so.
-      const nb::object found = plain(kept(node, test.number));
+      PyObject* const value = kept(node, test.number);
+      if (is_interned(value) && is_interned(test.value.ptr())) return choose(value == test.value.ptr());
+      const nb::object found = plain(value);
       if (!found.is_valid()) return kUnknown;
       const int equal = PyObject_RichCompareBool(found.ptr(), test.value.ptr(), Py_EQ);
       if (equal < 0) throw nb::python_error();

@@ -121,6 +121,7 @@ class Request {
   void walk(nb::handle structures);
   void check_names();
   void descend();
+  void look_ahead(PyObject* node) const;
   bool discover(PyObject* node);
   [[noreturn]] void refuse_plain(PyObject* node);
   void expand_slot(const Accessor& slot, PyObject* node);
