@@ -45,6 +45,8 @@ class Registers:
     count: int
     lanes: int
     broadcasts: int = 1
+    chains: int = 8
+    """Sums that go on at the same time where each multiply-add waits for the one before it."""
 
     def most_sums(self) -> int:
         """Accumulators a cluster may have before tiles get too low to hide the latency of an addition."""
