@@ -63,5 +63,5 @@ class Registers:
         return max(1, min(height, choice.tallest)), vectors
 
     def unroll(self, accumulators: int) -> int:
-        """Iterations of a reduction to run at a time: fewer as the tile fills the registers, lest it spill."""
-        return 8 if accumulators * 5 <= self.count * 2 else 4 if accumulators * 5 <= self.count * 3 else 1
+        """Iterations of a reduction to run at a time: enough to hide what a loop costs, and no more, as all is code."""
+        return 4 if accumulators * 8 <= self.count else 2 if accumulators * 4 <= self.count else 1
