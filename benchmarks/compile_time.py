@@ -3,8 +3,8 @@
     python benchmarks/compile_time.py [--hidden 256] [--rounds 3]
 
 Each figure is the best of several processes, imports excluded. Cold starts with nothing kept but the figures of the
-machine. Tables of leaves are computed whenever weights are loaded, which takes what the product of all rows of the
-embedding takes; figures with and without them are told apart.
+machine. Rows of tables of leaves are computed when they are first looked up; figures with and without tables are told
+apart.
 """
 
 from __future__ import annotations

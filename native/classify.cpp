@@ -25,6 +25,9 @@ nb::object plain(PyObject* value) {
   return {};
 }
 
+// Texts of which there is one object each, as those that stand in a program are.
+bool is_interned(PyObject* value) { return PyUnicode_CheckExact(value) && PyUnicode_CHECK_INTERNED(value); }
+
 }  // namespace
 
 void Request::classify() {
@@ -128,7 +131,9 @@ Branch Request::answer(const Test& test, std::int32_t node) {
       // A child equals None or nothing that a guard can hold.
       if (!is_attribute) return choose(none && test.value.is_none());
       // A value that no guard can hold fits no kind; tracing the node tells the user so.
-      const nb::object found = plain(kept(node, test.number));
+      PyObject* const value = kept(node, test.number);
+      if (is_interned(value) && is_interned(test.value.ptr())) return choose(value == test.value.ptr());
+      const nb::object found = plain(value);
       if (!found.is_valid()) return kUnknown;
       const int equal = PyObject_RichCompareBool(found.ptr(), test.value.ptr(), Py_EQ);
       if (equal < 0) throw nb::python_error();
@@ -149,20 +154,23 @@ Branch Request::answer(const Test& test, std::int32_t node) {
 
 // The node at the end of `path`, or -1 where the structure has none.
 std::int32_t Request::follow(const Path& path, std::int32_t node) const {
-  for (const Hop& hop : path) {
-    const auto v = static_cast<std::size_t>(node);
-    std::int64_t edge = graph_.edge_start[v];
-    if (hop.kind == Hop::Kind::kSlot) {
-      edge += hop.relation;
-    } else {
-      edge += static_cast<std::int64_t>(spec_.slots.size()) + hop.index;
-      const std::int32_t* length = &graph_.list_len[v * spec_.lists.size()];
-      for (int l = 0; l < hop.relation; ++l) edge += std::max(length[l], 0);
-      if (hop.index >= length[hop.relation]) return -1;
-    }
-    if ((node = graph_.edge_child[static_cast<std::size_t>(edge)]) < 0) return -1;
-  }
+  for (const Hop& hop : path)
+    if ((node = follow(hop, node)) < 0) return -1;
   return node;
+}
+
+std::int32_t Request::follow(const Hop& hop, std::int32_t node) const {
+  const auto v = static_cast<std::size_t>(node);
+  std::int64_t edge = graph_.edge_start[v];
+  if (hop.kind == Hop::Kind::kSlot) {
+    edge += hop.relation;
+  } else {
+    edge += static_cast<std::int64_t>(spec_.slots.size()) + hop.index;
+    const std::int32_t* length = &graph_.list_len[v * spec_.lists.size()];
+    for (int l = 0; l < hop.relation; ++l) edge += std::max(length[l], 0);
+    if (hop.index >= length[hop.relation]) return -1;
+  }
+  return graph_.edge_child[static_cast<std::size_t>(edge)];
 }
 
 // The value of an attribute that tests ask about, None where it is absent; read once and kept. Borrowed.

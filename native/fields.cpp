@@ -40,6 +40,19 @@ bool is_plain_float32(PyArrayObject* array) {
   return PyArray_TYPE(array) == NPY_FLOAT32 && PyArray_ISCARRAY_RO(array);
 }
 
+// A number as Python and NumPy have them, in single precision by way of double as all others are; says whether it is one.
+bool is_plain_number(PyObject* value, float& number) {
+  if (PyFloat_CheckExact(value) || PyArray_IsScalar(value, Double)) {
+    number = static_cast<float>(PyFloat_AS_DOUBLE(value));
+    return true;
+  }
+  if (!PyLong_CheckExact(value)) return false;
+  int overflow = 0;
+  const long long whole = PyLong_AsLongLongAndOverflow(value, &overflow);
+  number = static_cast<float>(static_cast<double>(whole));
+  return overflow == 0;
+}
+
 // Any array of real numbers in single precision. NumPy would warn where a number is too large for that; here it
 // becomes infinite as it does in arithmetic.
 nb::object as_float32(PyArrayObject* array) {
@@ -196,10 +209,7 @@ std::int32_t Request::checked(const IntField& field, std::int64_t value, std::in
 }
 
 void Request::float_value(const FloatField& field, PyObject* value, std::int32_t node, float* row, bool padded) {
-  if (PyFloat_CheckExact(value) && field.shape.empty()) {
-    *row = static_cast<float>(PyFloat_AS_DOUBLE(value));
-    return;
-  }
+  if (field.shape.empty() && is_plain_number(value, *row)) return;
   nb::object converted;
   if (!PyArray_CheckExact(value) || !is_plain_float32(reinterpret_cast<PyArrayObject*>(value))) {
     PyObject* any = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
@@ -239,10 +249,10 @@ void Request::reach(const Path& path, std::size_t at, std::int32_t from, F found
     const std::int32_t length =
         graph_.list_len[static_cast<std::size_t>(from) * spec_.lists.size() + static_cast<std::size_t>(hop.relation)];
     for (std::int32_t i = 0; i < length; ++i)
-      reach(path, at + 1, follow({{Hop::Kind::kItem, hop.relation, i}}, from), found);
+      reach(path, at + 1, follow(Hop{Hop::Kind::kItem, hop.relation, i}, from), found);
     return;
   }
-  const std::int32_t next = follow({hop}, from);
+  const std::int32_t next = follow(hop, from);
   if (next < 0) {
     const bool slot = hop.kind == Hop::Kind::kSlot;
     const auto relation = static_cast<std::size_t>(hop.relation);

@@ -32,6 +32,19 @@ ProgramLayout::ProgramLayout(nb::object linearizer_source, nb::dict layout)
   order_block = blocks.size() - 1;
   for (const FloatField& field : linearizer->spec().float_fields) add_block({kNumNodes, 0}, field.stride);
   for (nb::handle e : list_of(layout["arrays"])) read_argument(e);
+  if (layout.contains("tables"))
+    for (nb::handle e : list_of(layout["tables"])) read_table(e);
+}
+
+void ProgramLayout::read_table(nb::handle source) {
+  std::vector<std::string> names;
+  for (const IndexArray& a : linearizer->arrays()) names.push_back(a.name);
+  const nb::object filled = source[1];
+  auto* array = reinterpret_cast<PyArrayObject*>(filled.ptr());
+  if (!PyArray_Check(filled.ptr()) || PyArray_TYPE(array) != NPY_UINT8 || !PyArray_ISCARRAY_RO(array))
+    python_error(PyExc_TypeError, "which rows of a table are filled must be said by a contiguous array of bytes");
+  const std::size_t block = position(names, "field_" + nb::cast<std::string>(source[0]), "field");
+  tables.push_back({block, PyArray_SIZE(array), filled, nb::object(source[2])});
 }
 
 void ProgramLayout::add_block(Extent extent, std::int64_t elements, bool per_thread, int copies) {
@@ -111,6 +124,7 @@ int Program::traverse(visitproc visit, void* arg) const {
   Py_VISIT(layout_.keepalive.ptr());
   Py_VISIT(layout_.linearizer_object.ptr());
   for (const nb::object& weight : layout_.weights) Py_VISIT(weight.ptr());
+  for (const ProgramLayout::Table& table : layout_.tables) Py_VISIT(table.fill.ptr());
   return 0;
 }
 
@@ -119,6 +133,7 @@ void Program::drop_references() {
   layout_.linearizer_object.reset();
   layout_.keepalive.reset();
   layout_.weights.clear();
+  layout_.tables.clear();
 }
 
 }  // namespace cortex

@@ -27,6 +27,14 @@ struct ProgramLayout {
     std::size_t number;  // of the weight or of the block
   };
 
+  // Rows that are computed when a request first has their values; see runtime/tables.py.
+  struct Table {
+    std::size_t block;  // of the field
+    std::int64_t rows;
+    nb::object filled;  // an array of bytes, one for each row
+    nb::object fill;    // called with the values whose rows are missing
+  };
+
   Entry entry = nullptr;
   nb::object keepalive, linearizer_object;
   Linearizer* linearizer = nullptr;  // null once the collector has taken the program apart
@@ -36,11 +44,13 @@ struct ProgramLayout {
   std::vector<Block> blocks;  // index arrays, float fields, then states and scratch as they come
   std::size_t root_block, order_block;
   std::vector<StateLayout> states;
+  std::vector<Table> tables;
 
   ProgramLayout(nb::object linearizer, nb::dict layout);
 
  private:
   void read_argument(nb::handle entry);
+  void read_table(nb::handle entry);
   void add_block(Extent extent, std::int64_t elements, bool per_thread = false, int copies = -1);
 };
 
@@ -134,6 +144,7 @@ class Run {
   void drop_references() {}  // a cycle through a run also goes through its program, which lets go
 
  private:
+  void fill_tables() const;
   std::vector<npy_intp> shape_of(std::size_t state, std::int64_t count, bool leading_axis) const;
   void gather(std::size_t state, std::size_t index_block, std::int64_t count, float* to) const;
   void check(std::size_t state) const;

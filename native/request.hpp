@@ -123,6 +123,7 @@ class Request {
   void walk(nb::handle structures);
   void check_names();
   void descend();
+  void look_ahead(PyObject* node) const;
   bool discover(PyObject* node);
   [[noreturn]] void refuse_plain(PyObject* node);
   void expand_slot(const Accessor& slot, PyObject* node);
@@ -141,6 +142,7 @@ class Request {
   void check_lengths();
   Branch answer(const Test& test, std::int32_t node);
   std::int32_t follow(const Path& path, std::int32_t node) const;
+  std::int32_t follow(const Hop& hop, std::int32_t node) const;
   PyObject* kept(std::int32_t node, int attribute);
 
   // dedup.cpp

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "errors.hpp"
@@ -70,9 +71,30 @@ void Run::prepare(Request& request, nb::handle structures, bool merge) {
   for (const std::size_t i : layout.sizes) workspace.given_sizes.push_back(workspace.sizes[i]);
 }
 
+// Have the rows of tables computed that this request is the first to look up. Nodes that do not look anything up have
+// the value 0. Another thread may be computing the same rows, and writes the same bits.
+void Run::fill_tables() const {
+  const std::int64_t nodes = workspace_->sizes[kNumNodes];
+  for (const ProgramLayout::Table& table : program_->layout().tables) {
+    const std::int32_t* values = workspace_->ints(table.block);
+    const auto* filled = data_of<const std::uint8_t>(table.filled);
+    const auto is_missing = [&](std::int32_t v) { return v >= 0 && v < table.rows && !filled[v]; };
+    if (std::none_of(values, values + nodes, is_missing)) continue;
+    std::vector<std::int32_t> missing;
+    std::copy_if(values, values + nodes, std::back_inserter(missing), is_missing);
+    std::sort(missing.begin(), missing.end());
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+    const nb::object rows = new_array(NPY_INT64, {static_cast<npy_intp>(missing.size())});
+    std::copy(missing.begin(), missing.end(), data_of<std::int64_t>(rows));
+    const nb::object fill = table.fill;
+    fill(rows);
+  }
+}
+
 void Run::execute() {
   Workspace& workspace = *workspace_;
   if (workspace.sizes[kNumNodes] == 0) return;
+  fill_tables();
   const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
   const auto nodes = static_cast<double>(workspace.sizes[kNumNodes]);
   const auto run = [&](std::int64_t threads) {

@@ -9,6 +9,7 @@ namespace cortex {
 
 namespace {
 
+constexpr std::size_t kLine = 64;
 constexpr std::size_t kSignalInterval = 1 << 16;  // nodes between two looks for Ctrl-C
 
 bool is_ordered_collection(PyObject* value) {
@@ -87,6 +88,7 @@ void Request::descend() {
     const std::int64_t edge = top.next++;
     PyObject* child = edge_objects_[static_cast<std::size_t>(edge)];
     if (!child) continue;
+    if (top.next != top.end) look_ahead(edge_objects_[static_cast<std::size_t>(top.next)]);
     const auto next = static_cast<std::int32_t>(objects_.size());
     const std::int32_t v = table_.find_or_add(child, next, objects_);
     graph_.edge_child[static_cast<std::size_t>(edge)] = v;
@@ -98,6 +100,12 @@ void Request::descend() {
       frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(edge_objects_.size())});
     }
   }
+}
+
+// Objects lie all over memory, and each is found through another: have those of the next node on their way.
+void Request::look_ahead(PyObject* node) const {
+  if (!node) return;
+  for (const Accessor& list : spec_.lists) list.attribute().prefetch(node);
 }
 
 // Add `node` and the edges to its children; says whether it has any. A leaf is finished at once.
@@ -213,6 +221,7 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
 // Takes over the reference to `child`.
 void Request::add_edge(PyObject* child) {
   edge_objects_.push_back(child);
+  __builtin_prefetch(reinterpret_cast<const char*>(child) + kLine);  // the first line was fetched to count the reference
   graph_.edge_child.push_back(-1);
   if (edge_objects_.size() - static_cast<std::size_t>(graph_.edge_start.back()) >
       static_cast<std::size_t>(spec_.max_nodes) + spec_.slots.size()) {

@@ -32,7 +32,8 @@ from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
-from cortex.runtime.storage import Array, padded_zeros
+from cortex.runtime.storage import Array
+from cortex.runtime.tables import Rows
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ Known = tuple[int, int]
 Version = tuple[int, int]
 
 MOST_THREADS = 64  # the size of a team
-TABLE_ROWS = 1024  # that are computed at a time
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -179,7 +179,7 @@ class Executable:
         """The tables that `Tabulate` made, and how many bytes each takes."""
         loaded = self._require()
         names = [name for t in loaded.compiled.model.tables for name in t.params]
-        return {name: loaded.params[name].nbytes for name in names}
+        return {name: loaded.bytes_of(name) for name in names}
 
     def report(self, structures: Any) -> Report:
         """What a request is made of and where its time goes; `print(fast.report(trees))`.
@@ -401,27 +401,46 @@ class _Loaded:
         self.checked = checked
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
-        self.params = interp.derived(m, weights)
+        self._params = interp.derived(m, weights)
+        self._tables: list[Rows] = []
         padding = {b.name: b.align for b in f.buffers}
-        tables: dict[str, Array] = {}  # as the code takes them
         for table, program in zip(m.tables, compiled.tables, strict=True):
-            filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
-            self.params |= {name: view for name, (view, _) in filled.items()}
-            tables |= {name: whole for name, (_, whole) in filled.items()}
+            rows = Rows(table, program.model, _Loaded(program, self._params, Accessors()).write, padding)
+            self._params |= rows.params
+            self._tables.append(rows)
         parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
         self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, windows=windows, checked=checked)
         self.shared_out = f.shared_out
-        self._program = self._load(tables) if compiled.code.target.runs_here() else None
+        self._program = self._load() if compiled.code.target.runs_here() else None
 
-    def _load(self, tables: Mapping[str, Array]) -> _native.Program:
+    def _load(self) -> _native.Program:
         from cortex.codegen.llvm.load import load
 
         f, code = self.compiled.signature, load(self.compiled.code)
-        arrays = arguments(self.compiled.model, f, self.params, tables)
-        return _native.Program(
-            self.linearizer,
-            {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
-        )
+        padded = {name: array for rows in self._tables for name, array in rows.padded.items()}
+        layout = {
+            "entry": code.address,
+            "keepalive": code,
+            "sizes": list(f.sizes),
+            "arrays": arguments(self.compiled.model, f, self._params, padded),
+            "tables": [rows.for_native() for rows in self._tables],
+        }
+        return _native.Program(self.linearizer, layout)
+
+    @property
+    def params(self) -> Mapping[str, Array]:
+        """The parameters, derived ones and whole tables included."""
+        for rows in self._tables:
+            rows.complete()
+        return self._params
+
+    def bytes_of(self, name: str) -> int:
+        """What a parameter takes."""
+        return self._params[name].nbytes
+
+    def write(self, structures: Forest, out: list[Array]) -> None:
+        """The states at the roots, into arrays."""
+        self.program.run(structures, False, 1, out)
 
     @property
     def program(self) -> _native.Program:
@@ -447,24 +466,6 @@ class _Loaded:
     def linear_form(self, batch: Any, threads: int) -> LinearForm:
         """The linear form of a request as arrays, as it is for a call on `threads` threads."""
         return LinearForm(**self.linearizer.linearize(batch, threads))
-
-
-def _fill(table: ra.Table, loaded: _Loaded, padding: Mapping[str, int]) -> dict[str, tuple[Array, Array]]:
-    """The parameters of a table, the states of a node for every value of the field, without padding and with it.
-
-    Some rows at a time, so that what is computed is still in the cache when it is written to its place.
-    """
-    m = loaded.compiled.model
-    limit = next(f.limit for f in m.fields if f.name == table.field)
-    assert limit is not None
-    shapes = [(limit, *s.type.shape) for s in m.outputs]
-    whole = [padded_zeros(shape, padding.get(n, 1)) for n, shape in zip(table.params, shapes, strict=True)]
-    views = [w[tuple(map(slice, shape))] for w, shape in zip(whole, shapes, strict=True)]
-    for first in range(0, limit, TABLE_ROWS):
-        values = np.arange(first, min(first + TABLE_ROWS, limit))
-        leaves = Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {table.field: values})
-        loaded.program.run(leaves, False, 1, [v[first : first + TABLE_ROWS] for v in views])
-    return dict(zip(table.params, zip(views, whole, strict=True), strict=True))
 
 
 def checked_threads(threads: int) -> int:

@@ -153,6 +153,8 @@ def _tile_steps(
     if narrow is not None and not rounding:
         widened = (3 if narrow.inputs == "i16" else 2) * nest.weights * vectors  # integers have scales, too
         height = max(1, min(height, (registers.count - registers.broadcasts - widened) // (sums * vectors)))
+    if rows is None and (alone := _rows_side_by_side(cluster)) is not None:
+        rows, height = alone, min(-(-registers.chains // (sums * vectors)), height)
     if rows is None or height == 1:
         rows, height = None, 1
     unroll = tuple(choice.unroll or registers.unroll(r * sums * vectors) for r in range(1, height + 1))
@@ -242,3 +244,9 @@ def _tile_rows(cluster: Cluster, read: list[tuple[Nest, Load]]) -> str | None:
         if not any((nest.rows, *nest.columns)[place].var in free_vars(load.index) for nest, load in read):
             return loop.var
     return None
+
+
+def _rows_side_by_side(cluster: Cluster) -> str | None:
+    """Rows that share no vector, but whose sums need not wait for one another."""
+    first = cluster[0]
+    return None if first.guard is not None or any(n.kind == "children" for n in cluster) else first.rows.var

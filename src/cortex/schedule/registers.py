@@ -45,6 +45,8 @@ class Registers:
     count: int
     lanes: int
     broadcasts: int = 1
+    chains: int = 8
+    """Sums that go on at the same time where each multiply-add waits for the one before it."""
 
     def most_sums(self) -> int:
         """Accumulators a cluster may have before tiles get too low to hide the latency of an addition."""
@@ -61,5 +63,5 @@ class Registers:
         return max(1, min(height, choice.tallest)), vectors
 
     def unroll(self, accumulators: int) -> int:
-        """Iterations of a reduction to run at a time: fewer as the tile fills the registers, lest it spill."""
-        return 8 if accumulators * 5 <= self.count * 2 else 4 if accumulators * 5 <= self.count * 3 else 1
+        """Iterations of a reduction to run at a time: enough to hide what a loop costs, and no more, as all is code."""
+        return 4 if accumulators * 8 <= self.count else 2 if accumulators * 4 <= self.count else 1
