@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 
 from cortex.cost.machine import Machine
@@ -41,12 +41,17 @@ class Loop:
     trips: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Use:
-    """An array that a nest touches, at an index of the program's own variables."""
+    """An array that a nest touches, at an index of the program's own variables; equal to nothing but itself."""
 
     name: str
     index: tuple[Expr, ...]
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """What the index depends on."""
+        return frozenset(free_vars(self.index))
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ def exact_lines(f: Func) -> Lines:
         return lines(f, use.index, dict(box), LINE // 4)
 
     def count(use: Use, box: tuple[tuple[str, int], ...]) -> int:
-        needed = free_vars(use.index)
+        needed = use.variables
         return counted(use, tuple((v, e) for v, e in box if v in needed))
 
     return count

@@ -19,7 +19,7 @@ from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
 from cortex.primitives.choose import Cost, Ranking
 from cortex.primitives.share_out import share_out
-from cortex.primitives.variants import Variant, steps
+from cortex.primitives.variants import Shape, Variant, name_in_program, steps
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 from cortex.schedule.registers import Registers
@@ -57,7 +57,7 @@ def compile_primitive(
 
     It is the one that `cost` prefers; with `tune`, the fastest of so many that it prefers, which are run.
     """
-    choices = Ranking(f, machine_of(target), cost).choices[: max(1, tune)]
+    choices = Ranking(f, machine_of(target), cost, threads).choices[: max(1, tune)]
 
     def build(v: Variant) -> Compiled:
         schedule = schedule_of(f, v, target, threads, long_epilogue)
@@ -89,7 +89,9 @@ def _times(f: Func, built: list[Compiled], threads: int) -> list[float]:
 def schedule_of(f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool) -> tuple[Step[Func], ...]:
     """All steps of a variant."""
     found = steps(f, v, Registers(target.registers, target.lanes), long_epilogue)
-    return (*found, *share_out(apply(f, found), threads)) if threads > 1 else found
+    if threads == 1:
+        return found
+    return (*found, *share_out(apply(f, found), threads, name_in_program(Shape.of(f), v)))
 
 
 def finished(f: Func, schedule: tuple[Step[Func], ...]) -> Func:
