@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,14 +124,49 @@ def test_same_bits_on_any_number_of_threads_and_from_many_callers() -> None:
     assert not different
 
 
-def test_tuning_changes_the_way_and_not_the_result() -> None:
+def test_tuning_changes_the_way_and_not_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     w, x = torch.randn(32, 8, 3, 3), torch.randn(1, 8, 14, 14)
+    machine = machine_of(Target.host())
+    monkeypatch.setattr("cortex.primitives.compiled.machine_of", lambda _: machine)
+    monkeypatch.setenv("CORTEX_CACHE", str(tmp_path))
     tuned, chosen = cortex.conv2d(w, padding=1, tune=3), cortex.conv2d(w, padding=1)
     assert torch.equal(tuned(x), chosen(x))
     c = tuned.shape_of(x.numpy())
-    best = Ranking(lower(c), machine_of(Target.host())).choices[:3]
+    best = Ranking(lower(c), machine).choices[:3]
     assert tuned.compiled(c).variant in {choice.variant for choice in best}
     assert chosen.compiled(c).variant == best[0].variant
+
+
+def test_tuning_is_done_once_per_shape_instruction_set_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, runs = machine_of(Target.host()), list[int]()
+    monkeypatch.setattr("cortex.primitives.compiled.machine_of", lambda _: machine)
+    monkeypatch.setenv("CORTEX_CACHE", str(tmp_path))
+
+    def times(f: object, built: list[object], threads: int) -> list[float]:
+        runs.append(threads)
+        return [float(len(built) - i) for i in range(len(built))]  # the last is the fastest
+
+    monkeypatch.setattr("cortex.primitives.compiled._times", times)
+    w, x = torch.randn(32, 8, 3, 3), torch.randn(1, 8, 14, 14)
+
+    def variant(size: int = 14, tune: int = 3, threads: int = 1, target: Target | None = None) -> object:
+        conv = cortex.conv2d(w, padding=1, tune=tune, target=target)
+        return conv.compiled(conv.shape_of(x[:, :, :size].numpy()), threads).variant
+
+    third = variant()
+    assert third == Ranking(lower(cortex.conv2d(w, padding=1).shape_of(x.numpy())), machine).choices[2].variant
+    assert variant() == variant(tune=2) == third
+    assert runs == [1]
+    for changed in ({"size": 12}, {"threads": 2}, {"target": Target.x86("avx2")}, {"tune": 4}):
+        variant(**changed)  # type: ignore[arg-type]
+        variant(**changed)  # type: ignore[arg-type]
+    assert runs == [1, 1, 2, 1, 1]
+    for file in (tmp_path / "tuned").iterdir():
+        file.write_text(file.read_text().replace('"height": ', '"height": 1'))  # no such tile
+    variant()
+    assert runs == [1, 1, 2, 1, 1, 1]
 
 
 def test_nan_goes_through_relu() -> None:

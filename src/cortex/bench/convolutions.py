@@ -4,8 +4,8 @@ Both take the user's arrays and give new ones; copies for padding are in the tim
 PyTorch's default and in its channels-last memory format, Cortex in the latter; the better of oneDNN's two counts.
 MKL multiplies by the matrix as it is given and by its transpose, as a Linear module does; the better counts. Calls
 that are timed follow one that is not, so that a system meets its own weights in the caches. On several threads a turn
-begins when the process has come to rest: threads of OpenMP look for work for milliseconds after a call, which would take
-a processor from whoever is next (see timing.py).
+begins when the process has come to rest: threads of OpenMP look for work for milliseconds after a call, which takes a
+processor from whoever is next (see timing.py).
 """
 
 from __future__ import annotations

@@ -54,10 +54,14 @@ class Ranking:
         )
 
     @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """What there is to choose from."""
+        return tuple(candidates(self.f, Registers(self.machine.registers, self.machine.lanes), self.threads))
+
+    @cached_property
     def choices(self) -> list[Choice]:
         """All variants, best first; of equals the one with the larger tiles."""
-        registers = Registers(self.machine.registers, self.machine.lanes)
-        found = [Choice(v, self.cost(v)) for v in candidates(self.f, registers, self.threads)]
+        found = [Choice(v, self.cost(v)) for v in self.variants]
         return sorted(found, key=lambda c: (c.cost, -c.variant.height * c.variant.vectors, repr(c.variant)))
 
     def cost(self, v: Variant) -> tuple[float, ...]:
@@ -83,7 +87,9 @@ class Ranking:
         tiles, lower = divmod(rows, v.height)
         # what does not fill a block of columns, or a tile of rows, is a text of its own, which shares its own loops
         parts = {
-            (vectors == v.vectors, height == v.height): blocks * count * tile_ns(m, height, vectors, steps, self.row_bytes)
+            (vectors == v.vectors, height == v.height): blocks
+            * count
+            * tile_ns(m, height, vectors, steps, self.row_bytes)
             for vectors, blocks in ((rest, 1), (v.vectors, whole))
             for height, count in ((lower, 1), (v.height, tiles))
             if vectors and height

@@ -19,6 +19,7 @@ from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
 from cortex.primitives.choose import Cost, Ranking
 from cortex.primitives.share_out import share_out
+from cortex.primitives.tuned import Tuned, file_of, remember, remembered
 from cortex.primitives.variants import Shape, Variant, name_in_program, steps
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
@@ -55,20 +56,27 @@ def compile_primitive(
 ) -> Compiled:
     """The kernel of a lowered primitive for so many threads.
 
-    It is the one that `cost` prefers; with `tune`, the fastest of so many that it prefers, which are run.
+    It is the one that `cost` prefers; with `tune`, the fastest of so many that it prefers, which are run, once on a
+    machine: the fastest is kept in the folder of measurements.
     """
-    choices = Ranking(f, machine_of(target), cost, threads).choices[: max(1, tune)]
 
     def build(v: Variant) -> Compiled:
         schedule = schedule_of(f, v, target, threads, long_epilogue)
         return Compiled(v, schedule, Kernel(finished(f, schedule), target, params))
 
-    built = [build(choice.variant) for choice in choices]
-    return built[0] if len(built) == 1 else min(zip(_times(f, built, threads), built, strict=True), key=_first)[1]
-
-
-def _first(timed: tuple[float, Compiled]) -> float:
-    return timed[0]
+    ranking = Ranking(f, machine_of(target), cost, threads)
+    if tune < 2:
+        return build(ranking.choices[0].variant)
+    file = file_of(Options.from_environment().cache, f, target, threads)
+    kept = remembered(file, tune)
+    if kept is not None and kept.variant in ranking.variants:
+        return build(kept.variant)
+    built = [build(choice.variant) for choice in ranking.choices[:tune]]
+    times = _times(f, built, threads)
+    best = min(range(len(built)), key=times.__getitem__)
+    about = f"{f.name} on {target}, {threads} thread{'s' * (threads != 1)}"
+    remember(file, Tuned(built[best].variant, tune, round(1e6 * times[best], 2)), about)
+    return built[best]
 
 
 def _times(f: Func, built: list[Compiled], threads: int) -> list[float]:
