@@ -18,6 +18,7 @@ from cortex.codegen.target import Target  # noqa: E402
 from cortex.primitives.choose import Ranking  # noqa: E402
 from cortex.primitives.compiled import machine_of  # noqa: E402
 from cortex.primitives.convolution import lower  # noqa: E402
+from cortex.runtime.kernel import Kernel  # noqa: E402
 
 TOLERANCE = 5e-6
 ONE, NO = (1, 1), (0, 0)
@@ -38,6 +39,13 @@ EDGES = {
     "pointwise_default_format": Case(1, (7, 7), 1, 32, 64, (1, 1), ONE, NO, ONE, channels_last=False),
     "image_fills_vectors": Case(2, (9, 7), 1, 20, 35, (1, 1), ONE, NO, ONE, residual=True, channels_last=False),
     "threads": Case(1, (14, 14), 1, 32, 96, (3, 3), ONE, (1, 1), ONE, threads=2),
+    "blocks": Case(2, (9, 8), 1, 48, 64, (3, 3), ONE, (1, 1), ONE, residual=True, activation="relu", block=16),
+    "blocks_dilated": Case(1, (11, 9), 1, 32, 32, (3, 3), (2, 1), (2, 2), (2, 2), threads=2, block=16),
+    "blocks_pointwise": Case(2, (7, 7), 1, 64, 32, (1, 1), ONE, NO, ONE, residual=True, block=16),
+    "blocks_groups": Case(1, (8, 9), 2, 32, 16, (3, 3), ONE, (1, 1), ONE, threads=2, block=16),
+    "blocks_depthwise": Case(1, (9, 9), 32, 1, 1, (3, 3), ONE, (1, 1), ONE, residual=True, block=16),
+    "blocks_smaller_than_a_vector": Case(1, (9, 9), 1, 12, 20, (3, 3), ONE, (1, 1), ONE, residual=True, block=4),
+    "blocks_over_groups": Case(1, (6, 7), 4, 4, 12, (3, 3), ONE, (1, 1), ONE, block=8),
 }
 
 
@@ -53,7 +61,9 @@ def test_random_shapes() -> None:
 
 
 @pytest.mark.parametrize("level", ["avx2", "sse2"])
-@pytest.mark.parametrize("name", ["groups", "one_by_seven", "depthwise", "default_format"])
+@pytest.mark.parametrize(
+    "name", ["groups", "one_by_seven", "depthwise", "default_format", "blocks", "blocks_groups", "blocks_depthwise"]
+)
 def test_other_instruction_sets(name: str, level: str) -> None:
     assert deviation(EDGES[name], target=Target.x86(level)) < TOLERANCE  # type: ignore[arg-type]
 
@@ -93,6 +103,32 @@ def test_nothing_is_copied_and_out_is_written() -> None:
     out = torch.empty(1, 4, 5, 5).contiguous(memory_format=torch.channels_last)
     assert conv(x, out=out) is out
     torch.testing.assert_close(out, conv(x))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("layout", "shape"), [("NHWC", (2, 5, 6, 32)), ("NCHW", (2, 32, 5, 6)), ("NCHW16c", (2, 2, 5, 6, 16))]
+)
+def test_kernels_are_given_the_callers_own_memory(
+    layout: str, shape: tuple[int, ...], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+    run = Kernel.run
+
+    def recorded(self: Kernel, inputs: tuple[np.ndarray, ...], out: np.ndarray, *rest: object) -> np.ndarray:
+        seen.append((inputs[0].ctypes.data, out.ctypes.data))
+        return run(self, inputs, out, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Kernel, "run", recorded)
+    conv = cortex.conv2d(torch.randn(32, 32, 3, 3), padding=1, layout=layout)
+    x = torch.randn(shape)
+    out = torch.full(shape, torch.nan)
+    if kind == "torch":
+        assert conv(x, out=out) is out
+    else:
+        conv(x.numpy(), out=out.numpy())
+    assert seen == [(x.data_ptr(), out.data_ptr())]
+    assert not out.isnan().any()
 
 
 def test_modules_of_pytorch() -> None:

@@ -25,6 +25,9 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "groups": lambda: cortex.conv2d(FILTERS, groups=3),
     "activation": lambda: cortex.conv2d(FILTERS, activation="softmax"),
     "layout": lambda: cortex.conv2d(FILTERS, layout="CHWN"),  # type: ignore[arg-type]
+    "layout_filters": lambda: cortex.conv2d(np.ones((8, 16, 3, 3)), layout="NCHW16c"),
+    "layout_image": lambda: cortex.conv2d(np.ones((8, 8, 3, 3)), layout="NCHW8c")(np.ones((1, 2, 5, 5, 4), np.float32)),
+    "layout_axes": lambda: cortex.conv2d(np.ones((8, 8, 3, 3)), layout="NCHW8c")(np.ones((8, 5, 5), np.float32)),
     "channels": lambda: cortex.conv2d(FILTERS)(np.ones((1, 4, 5, 5), np.float32)),
     "image_axes": lambda: cortex.conv2d(FILTERS)(np.ones((5, 5), np.float32)),
     "image_type": lambda: cortex.conv2d(FILTERS)(np.ones((1, 3, 5, 5))),

@@ -77,7 +77,7 @@ class Shape:
         names = [loop.var for loop in around]
         rows = names[-2]
         extents = {loop.var: constant_extent(loop) or 0 for loop in around}
-        bands = "p" if "p" in names else rows
+        bands = "p" if extents.get("p", 1) > 1 else rows
         outer = tuple(name for name in names[:-2] if name != bands)
         inside = [n for n in walk(around[-1]) if isinstance(n, For) and n is not around[-1]]
         return Shape(outer, bands, rows, "k", extents, prod(constant_extent(n) or 3 for n in inside))
