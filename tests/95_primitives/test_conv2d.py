@@ -19,6 +19,7 @@ from cortex.primitives.choose import Ranking  # noqa: E402
 from cortex.primitives.compiled import machine_of  # noqa: E402
 from cortex.primitives.convolution import lower  # noqa: E402
 from cortex.runtime.kernel import Kernel  # noqa: E402
+from cortex.schedule.stream import Stream  # noqa: E402
 
 TOLERANCE = 5e-6
 ONE, NO = (1, 1), (0, 0)
@@ -203,6 +204,21 @@ def test_tuning_is_done_once_per_shape_instruction_set_and_threads(
         file.write_text(file.read_text().replace('"height": ', '"height": 1'))  # no such tile
     variant()
     assert runs == [1, 1, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["groups", "threads", "blocks", "blocks_pointwise", "default_format", "depthwise"])
+def test_streamed_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cortex.primitives.compiled.streaming_pays", lambda size, machine: True)
+    assert deviation(EDGES[name]) < TOLERANCE
+
+
+def test_only_results_larger_than_the_caches_are_streamed() -> None:
+    conv = cortex.conv2d(torch.randn(64, 1, 1, 1))
+
+    def streams(rows: int) -> bool:
+        return Stream("y") in conv.compiled(conv.shape_of(np.broadcast_to(np.float32(0), (1, 1, rows, 1024)))).schedule
+
+    assert streams(4096) and not streams(4)
 
 
 def test_nan_goes_through_relu() -> None:

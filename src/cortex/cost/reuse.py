@@ -109,6 +109,16 @@ def moving_ns(moved: list[Moved], m: Machine) -> float:
     return sum(each.bytes / m.rate(each.distance) for each in moved if each.distance > m.l1)
 
 
+def streaming_pays(size: int, m: Machine) -> bool:
+    """Is a result of `size` bytes better written past the caches?
+
+    A store that goes through them reads its line first and writes it back later, and whoever uses the result reads
+    it: three times its size, at the rate of so much data. Without them it is written and read once, in memory.
+    """
+    far = m.reads[-1][1]
+    return 3 / m.rate(size) > 2 / far
+
+
 def tile_ns(m: Machine, height: int, vectors: int, steps: int, row_bytes: int = LINE) -> float:
     """Nanoseconds of a register tile's sums, with all data near; its rows begin `row_bytes` apart.
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from cortex.codegen.target import Target
 from cortex.cost.machine import Machine
+from cortex.cost.reuse import streaming_pays
 from cortex.ilir.ir import Func, Scope
+from cortex.ilir.streaming import stores_whole_vectors
 from cortex.ilir.verify import verify
 from cortex.ir.scalar import Int
 from cortex.ir.step import Step, apply
@@ -24,6 +26,7 @@ from cortex.primitives.variants import Shape, Variant, name_in_program, steps
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 from cortex.schedule.registers import Registers
+from cortex.schedule.stream import Stream
 
 TURNS = 5
 
@@ -60,11 +63,14 @@ def compile_primitive(
     machine: the fastest is kept in the folder of measurements.
     """
 
+    machine = machine_of(target)
+    streams = streaming_pays(_bytes_of_result(f), machine)
+
     def build(v: Variant) -> Compiled:
-        schedule = schedule_of(f, v, target, threads, long_epilogue)
+        schedule = schedule_of(f, v, target, threads, long_epilogue, streams)
         return Compiled(v, schedule, Kernel(finished(f, schedule), target, params))
 
-    ranking = Ranking(f, machine_of(target), cost, threads)
+    ranking = Ranking(f, machine, cost, threads)
     if tune < 2:
         return build(ranking.choices[0].variant)
     file = file_of(Options.from_environment().cache, f, target, threads)
@@ -77,6 +83,10 @@ def compile_primitive(
     about = f"{f.name} on {target}, {threads} thread{'s' * (threads != 1)}"
     remember(file, Tuned(built[best].variant, tune, round(1e6 * times[best], 2)), about)
     return built[best]
+
+
+def _bytes_of_result(f: Func) -> int:
+    return sum(4 * prod(e.value for e in b.shape if isinstance(e, Int)) for b in f.buffers if b.scope is Scope.STATE)
 
 
 def _times(f: Func, built: list[Compiled], threads: int) -> list[float]:
@@ -94,12 +104,17 @@ def _times(f: Func, built: list[Compiled], threads: int) -> list[float]:
     return fastest
 
 
-def schedule_of(f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool) -> tuple[Step[Func], ...]:
-    """All steps of a variant."""
+def schedule_of(
+    f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool, streams: bool = False
+) -> tuple[Step[Func], ...]:
+    """All steps of a variant; with `streams`, the result is written past the caches if it is in whole vectors."""
     found = steps(f, v, Registers(target.registers, target.lanes), long_epilogue)
+    program = apply(f, found)
+    if streams and stores_whole_vectors(program, "y"):
+        found, program = (*found, Stream("y")), Stream("y").apply(program)
     if threads == 1:
         return found
-    return (*found, *share_out(apply(f, found), threads, name_in_program(Shape.of(f), v)))
+    return (*found, *share_out(program, threads, name_in_program(Shape.of(f), v)))
 
 
 def finished(f: Func, schedule: tuple[Step[Func], ...]) -> Func:
