@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from layer_lists import NETWORKS, case  # noqa: E402
-from random_convolutions import deviation  # noqa: E402
+from layer_lists import NETWORKS, case
+from random_convolutions import deviation
 
 # Times the square root of the terms of a sum, of which these have up to 4,608 of size 1, one added after the other: the
 # difference to double precision is up to 1.3e-5, and that of PyTorch, which adds partial sums, up to 2e-6.

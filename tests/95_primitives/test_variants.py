@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from cortex.codegen.llvm.assembly import kernels, spills
 from cortex.codegen.llvm.build import assembly
 from cortex.codegen.llvm.module import module_text
-from cortex.codegen.target import Target
+from cortex.codegen.target import CPUS, Target
 from cortex.cost.machine import Machine
 from cortex.ilir.interp import run as interpret
 from cortex.ilir.ir import Func
@@ -149,3 +150,21 @@ def test_tiles_do_not_spill(level: Any, height: int, vectors: int) -> None:
         found = kernels(text)
         assert any(k.multiply_adds >= height * vectors for k in found)
         assert not spills(text)
+
+
+@pytest.mark.parametrize("cpu", CPUS["aarch64-linux-gnu"])
+@pytest.mark.parametrize(("height", "vectors"), [(13, 2), (8, 3), (6, 4), (28, 1)])
+def test_neon_tiles_multiply_by_element_and_do_not_spill(cpu: str, height: int, vectors: int) -> None:
+    target = Target.named("aarch64-linux-gnu", cpu)
+    conv = Convolution(1, (28, 28), 32, 192, (3, 3), padding=((1, 1), (1, 1)), epilogue=Epilogue(True, True, "relu"))
+    for f in (lower(conv), lower_product(Product(196, 192, 64))):
+        rows = Shape.of(f).extents[Shape.of(f).rows]
+        fits = register_tiles(rows, 192, Registers(target.registers, target.lanes, target.broadcasts))
+        assert (height, vectors) in fits
+        text = code(f, Variant(height, vectors), target)
+        assert not spills(text)
+        kernel = max(kernels(text), key=lambda k: k.multiply_adds)
+        sums = [i for i in kernel.instructions if i.startswith("fmla")]
+        assert len(sums) >= height * vectors
+        by_element = [i for i in sums if re.search(r"v\d+\.4s, v\d+\.4s, v\d+\.s\[\d\]", i)]
+        assert len(by_element) >= 0.85 * len(sums)

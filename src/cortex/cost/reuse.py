@@ -21,6 +21,7 @@ from functools import cache, cached_property
 from math import prod
 
 from cortex.cost.machine import Machine
+from cortex.cost.register_tile import step_limits
 from cortex.ilir.ir import Func
 from cortex.ir.scalar import Expr
 from cortex.ir.simplify import free_vars
@@ -125,9 +126,8 @@ def tile_ns(m: Machine, height: int, vectors: int, steps: int, row_bytes: int = 
     Every step reads an element of each row. Rows that lie a multiple of a page apart share a few places of the nearest
     cache: those that it cannot hold at once come from the next one, again and again.
     """
-    issue = vectors * m.load + height * m.broadcast
     far = crowded(height, row_bytes, m.l1) * LINE / m.rate(m.l2 / 2)
-    return steps * (max(height * vectors * m.fma, issue, m.chain) + far) + 2 * height * vectors * m.load + TILE_NS
+    return steps * (max(step_limits(m, float(height), vectors)) + far) + 2 * height * vectors * m.load + TILE_NS
 
 
 def crowded(rows: int, row_bytes: int, size: int) -> int:

@@ -56,7 +56,11 @@ class Ranking:
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
         """What there is to choose from."""
-        return tuple(candidates(self.f, Registers(self.machine.registers, self.machine.lanes), self.threads))
+        return tuple(
+            candidates(
+                self.f, Registers(self.machine.registers, self.machine.lanes, self.machine.broadcasts), self.threads
+            )
+        )
 
     @cached_property
     def choices(self) -> list[Choice]:

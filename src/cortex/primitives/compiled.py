@@ -44,7 +44,7 @@ def machine_of(target: Target) -> Machine:
     """This machine, with the registers of a target."""
     from cortex.runtime.measure_machine import here
 
-    return replace(here(), lanes=target.lanes, registers=target.registers)
+    return replace(here(), lanes=target.lanes, registers=target.registers, broadcasts=target.broadcasts)
 
 
 def compile_primitive(
@@ -108,7 +108,7 @@ def schedule_of(
     f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool, streams: bool = False
 ) -> tuple[Step[Func], ...]:
     """All steps of a variant; with `streams`, the result is written past the caches if it is in whole vectors."""
-    found = steps(f, v, Registers(target.registers, target.lanes), long_epilogue)
+    found = steps(f, v, Registers(target.registers, target.lanes, target.broadcasts), long_epilogue)
     program = apply(f, found)
     if streams and stores_whole_vectors(program, "y"):
         found, program = (*found, Stream("y")), Stream("y").apply(program)

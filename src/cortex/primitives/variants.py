@@ -213,7 +213,7 @@ def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[
     widest = -(-columns // registers.lanes)
     found: list[tuple[int, int]] = []
     for vectors in range(1, min(widest, registers.count // 4) + 1):
-        most = min(rows, (registers.count - 1 - vectors) // vectors)
+        most = min(rows, (registers.count - registers.broadcasts - vectors) // vectors)
         even = -(-rows // -(-rows // most)) if most else 0  # as many tiles, of heights as equal as can be
         divides = max((h for h in range(1, most + 1) if rows % h == 0), default=1)
         for height in dict.fromkeys((most, even, divides)):
