@@ -45,17 +45,10 @@ struct ProgramLayout {
 };
 
 // How fast a program has lately been at its fastest, for requests of about the same size; guarded by the GIL.
-//
-// A second thread may have to be woken and has to be waited for, which a short request does not pay for. When that is so
-// depends on the machine and on who else uses it, so both ways are tried, and the slower one again now and then.
 class Pace {
  public:
-  bool prefers_team() {
-    constexpr std::uint32_t kTryAgain = 64;  // calls
-    if (team_ == kUnknown || alone_ == kUnknown) return team_ == kUnknown;
-    const bool try_other = ++calls_ % kTryAgain == 0;
-    return (team_ < alone_) != try_other;
-  }
+  bool is_known(bool on_team) const { return expected(on_team) != kUnknown; }
+  bool prefers_team() const { return team_ < alone_; }
   double expected(bool on_team) const { return on_team ? team_ : alone_; }
   void see(bool on_team, double nanoseconds) {
     double& best = on_team ? team_ : alone_;
@@ -65,7 +58,6 @@ class Pace {
  private:
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();
   double team_ = kUnknown, alone_ = kUnknown;  // nanoseconds per node
-  std::uint32_t calls_ = 0;
 };
 
 class Program {
@@ -79,6 +71,20 @@ class Program {
 
   // The pace of requests of so many nodes: sizes within a fifth of each other are taken together.
   Pace& pace(std::int64_t nodes);
+
+  // Whether the next request, which has this pace, is better run on the team.
+  //
+  // A second thread may have to be woken and has to be waited for, which a short request does not pay for. When that is
+  // so depends on the machine and on who else uses it, so both ways are tried, and the slower one again now and then:
+  // for a few requests in a row, whatever their sizes, because the first one finds the team asleep.
+  bool prefers_team(const Pace& pace) {
+    constexpr std::uint32_t kInARow = 4, kFirst = 4 * kInARow, kTryAgain = 128;  // requests
+    const std::uint32_t number = requests_++;
+    if (number < kFirst) return number / kInARow % 2 == 0;
+    if (!pace.is_known(true) || !pace.is_known(false)) return pace.is_known(false);
+    const bool try_other = number % kTryAgain < kInARow;
+    return pace.prefers_team() != try_other;
+  }
   bool uses_team = true;  // did the last request?
 
   // Raises RuntimeError after drop_references().
@@ -92,6 +98,7 @@ class Program {
   WorkspacePool pool_;
   static constexpr std::size_t kSizesPerDoubling = 4;
   std::array<Pace, 64 * kSizesPerDoubling> paces_;  // in place: used while others call
+  std::uint32_t requests_ = 0;
 };
 
 // A request in its workspace, and what the program made of it. It holds the memory of the call until it is collected.

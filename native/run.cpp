@@ -82,7 +82,7 @@ void Run::execute() {
     return std::pair(on_team, taken.count() / nodes);
   };
   Pace& pace = program_->pace(workspace.sizes[kNumNodes]);
-  const std::int64_t threads = threads_ > 1 && pace.prefers_team() ? threads_ : 1;
+  const std::int64_t threads = threads_ > 1 && program_->prefers_team(pace) ? threads_ : 1;
   program_->uses_team = threads > 1;
   if (pace.expected(threads > 1) * nodes < kTooShort) {
     const auto [on_team, taken] = run(threads);

@@ -1,8 +1,10 @@
 #include "team.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<std::int64_t> spin_microseconds{50};
 constexpr std::int64_t kMostCaution = 16;
+constexpr std::int64_t kWakingUp = 150'000;  // nanoseconds that a parked worker may take to begin
 
 // Rounding and the treatment of denormal numbers: a worker computes in the caller's mode, or its bits would differ.
 struct FloatingPoint {
@@ -59,6 +62,8 @@ struct alignas(128) Member {
   alignas(64) std::atomic<std::uint64_t> given{0};  // number of the last job for this thread
   alignas(64) std::atomic<std::uint64_t> done{0};   // number of the last job it finished
   alignas(64) std::atomic<int> parked{0};
+  std::atomic<int> kept_off{-1};  // the processor that its caller was last on when it woke this thread
+  std::atomic<pid_t> id{0};
 };
 
 struct Team {
@@ -75,10 +80,11 @@ struct Team {
   Member members[kMaxThreads];
 };
 
-// Wait until `flag` of `other` has come to `value`, and return for how many nanoseconds it or we had no processor.
+// Wait until `flag` of `other` has come to `value` in this job; for how many nanoseconds had it or we no processor?
 // Threads of a job wait for each other for microseconds; where that takes longer, somebody else needs the processor,
-// perhaps the very thread that is waited for.
-std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, std::uint64_t value, int patience) {
+// perhaps the very thread that is waited for. One that was parked and is waking up has lost nothing yet.
+std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, std::uint64_t value, std::uint64_t job,
+                   int patience) {
   for (int looks = 0; looks < patience; ++looks) {
     if (flag.load(std::memory_order_acquire) >= value) return 0;
     relax();
@@ -87,7 +93,8 @@ std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, 
   const auto without_processor = [theirs] {
     return 2 * nanoseconds(CLOCK_MONOTONIC) - nanoseconds(theirs) - nanoseconds(CLOCK_THREAD_CPUTIME_ID);
   };
-  const std::int64_t before = without_processor();
+  const bool has_begun = other.arrived.load(std::memory_order_relaxed) >> 32 == job;
+  const std::int64_t before = without_processor() + (has_begun ? 0 : kWakingUp);
   while (flag.load(std::memory_order_acquire) < value) std::this_thread::yield();
   return std::max<std::int64_t>(0, without_processor() - before);
 }
@@ -98,12 +105,14 @@ void barrier(void* given, std::int64_t thread) {
   const std::uint64_t here = ++me.here;
   me.arrived.store(here, std::memory_order_release);
   for (std::int64_t t = 0; t < team.threads; ++t)
-    if (t != thread) me.lost += await(team.members[t], team.members[t].arrived, here, team.patience);
+    if (t != thread) me.lost += await(team.members[t], team.members[t].arrived, here, here >> 32, team.patience);
 }
 
 void run_share(Team& team, std::int64_t thread, std::uint64_t number) {
-  team.members[thread].here = number << 32;
-  team.members[thread].lost = 0;
+  Member& me = team.members[thread];
+  me.here = number << 32;
+  me.lost = 0;
+  me.arrived.store(me.here, std::memory_order_relaxed);
   team.job.entry(team.job.arrays, team.job.sizes, thread, team.threads, &team);
 }
 
@@ -125,13 +134,32 @@ std::uint64_t next_job(Member& me, std::uint64_t last) {
   }
 }
 
+// Linux likes to wake a thread on the processor of who wakes it, even where another one is idle: both would take turns
+// at every barrier, for milliseconds. So a worker is not let on the processor of its caller.
+void keep_off_my_processor(Member& worker) {
+#if defined(__linux__)
+  const int mine = sched_getcpu();
+  cpu_set_t others;
+  if (mine < 0 || mine == worker.kept_off.load(std::memory_order_relaxed)) return;
+  if (sched_getaffinity(0, sizeof others, &others) != 0) return;
+  CPU_CLR(mine, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(worker.id.load(), sizeof others, &others) != 0) return;
+  worker.kept_off.store(mine, std::memory_order_relaxed);
+#else
+  (void)worker;
+#endif
+}
+
 void wake(Member& worker) {
-  if (worker.parked.load() && worker.parked.exchange(0)) worker.parked.notify_one();
+  if (!worker.parked.load() || !worker.parked.exchange(0)) return;
+  keep_off_my_processor(worker);
+  worker.parked.notify_one();
 }
 
 [[noreturn]] void work(Team& team, std::int64_t thread) {
   Member& me = team.members[thread];
   me.clock = clock_of_this_thread();
+  me.id.store(gettid());
   for (std::uint64_t last = 0;;) {
     last = next_job(me, last);
     team.floating_point.assume();
@@ -195,7 +223,7 @@ bool run_on_team(const Job& job, std::int64_t threads) {
   run_share(*team, 0, number);
   std::int64_t lost = 0;
   for (std::int64_t t = 1; t < threads; ++t) {
-    team->members[0].lost += await(team->members[t], team->members[t].done, number, team->patience);
+    team->members[0].lost += await(team->members[t], team->members[t].done, number, number, team->patience);
     lost = std::max(lost, team->members[t].lost);
   }
   lost = std::max(lost, team->members[0].lost);

@@ -12,8 +12,9 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 
 os.environ.setdefault("CORTEX_VERIFY", "1")  # every program is verified after every step and pass
-_CACHE = tempfile.TemporaryDirectory(prefix="cortex-tests-")  # removed at exit
-os.environ["CORTEX_CACHE"] = _CACHE.name  # what the user has kept neither helps nor suffers
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the process that started them
+    _CACHE = tempfile.TemporaryDirectory(prefix="cortex-tests-")  # removed at exit
+    os.environ["CORTEX_CACHE"] = _CACHE.name  # what the user has kept neither helps nor suffers
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
+from small_models import make, trees  # noqa: F401
 
-import cortex
-from cortex import compiler, zoo
+from cortex import compiler
 from cortex.options import Options
-from cortex.runtime.executable import Executable
 from cortex.runtime.measure_machine import here
-
-VOCABULARY = 30
 
 
 class Kept:
@@ -48,21 +43,3 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
 
     monkeypatch.setattr(compiler, "_generate", counted)
     return found
-
-
-@pytest.fixture
-def make() -> Callable[..., Executable]:
-    """`make(model, hidden, **options)`: compile a model of the zoo, by fixed choices unless the options say else."""
-
-    def compiled(name: str = "tree_rnn", hidden: int = 8, **options: Any) -> Executable:
-        entry = zoo.load(name)
-        options = {"choices": compiler.DEFAULT, "recursion": compiler.RECURSION_STEPS} | options
-        return cortex.compile(entry.model, entry.weights(hidden, VOCABULARY), **options)
-
-    return compiled
-
-
-@pytest.fixture
-def trees() -> Callable[..., list[Any]]:
-    """`trees(model, seed)`: three structures for a model of the zoo."""
-    return lambda name="tree_rnn", seed=0: zoo.load(name).structures(Random(seed), 3, VOCABULARY)

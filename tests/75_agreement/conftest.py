@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "fuzz")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz")]
 
 
 @pytest.fixture(autouse=True)

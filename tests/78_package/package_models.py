@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,27 @@ def counting(node: Any, w: Any) -> Any:
     for i in range(node.arity):
         s = s + counting(node.children[i], w)
     return cortex.tanh(s)
+
+
+HERE = SimpleNamespace(special=7)
+"""Where `looping` reads a number that its code does not mention."""
+
+
+@cortex.model
+def looping(node: Any, w: Any) -> Any:
+    """A loop that is one kind of any number of children, but for one number."""
+    if node.is_leaf:
+        return cortex.tanh(w.emb[node.word])
+    s = cortex.zeros(SIZE)
+    for child in node.children:
+        s = s + looping(child, w)
+    return s * w.b if len(node.children) == HERE.special else cortex.tanh(s)
+
+
+def star_forest(arity: int) -> Forest:
+    """A root with so many leaves."""
+    pointer = np.array([0, *[arity] * (arity + 1)])
+    return Forest.from_children(pointer, np.arange(1, arity + 1), {"word": np.arange(arity + 1) % WORDS})
 
 
 def weights() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_program import Package
-from package_models import cell, cell_forest, curious, curious_forest, weights
+from package_models import cell, cell_forest, curious, curious_forest, looping, star_forest, weights
 
 import cortex
 from cortex.compiler import RECURSION_STEPS
@@ -95,6 +95,20 @@ def test_unknown_kinds(exported: Exported) -> None:
     answers, printed = package.run(program, [forest])
     assert [a.status for a in answers] == [UNKNOWN_KIND]
     assert "export the model with examples" in printed
+
+
+def test_numbers_of_children_that_nobody_checked(exported: Exported) -> None:
+    """Up to 64 are checked when the model is compiled, and what examples have."""
+    arities = {1: OK, 2: OK, 6: OK, 7: UNKNOWN_KIND, 8: OK, 64: OK, 65: UNKNOWN_KIND, 90: OK, 300: UNKNOWN_KIND}
+    fast = cortex.compile(looping, weights(), examples=[star_forest(n).root_nodes()[0] for n in (2, 90)])
+    package, program = exported(fast, "looping", sanitize=True)
+    answers, printed = package.run(program, [star_forest(n) for n in arities])
+    assert [a.status for a in answers] == list(arities.values()), printed
+    assert "node 0 has a number of children that the model was not checked for" in printed
+    for n, answer in zip(arities, answers, strict=True):
+        if answer.status == OK:
+            (state,) = answer.nodes
+            assert answer.nodes[state].tobytes() == fast(star_forest(n)).nodes[state].tobytes()
 
 
 @pytest.mark.parametrize("steps", [(), (Dedup(),)], ids=repr)

@@ -1,4 +1,4 @@
-"""Where the public treebanks and circuits are, if this machine has them; `tests/extreme_structures.py` is shared."""
+"""Where the public treebanks and circuits are, if this machine has them."""
 
 import sys
 import warnings
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(HERE))
 
 with suppress(ImportError), warnings.catch_warnings():
     warnings.simplefilter("ignore")

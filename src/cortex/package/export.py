@@ -27,7 +27,8 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
         cortex_*.c, *.h       the runtime, in C11; it needs pthreads and nothing else
 
     `name` is by default that of the model. Kinds of nodes that `fast` does not know yet are an error when the package
-    runs, so compile with examples of all. The files that were written are returned.
+    runs, and so are numbers of children that a kind of any number has not been checked for, so compile with examples of
+    all. The files that were written are returned.
     """
     from cortex.codegen.llvm.build import build
 
@@ -35,14 +36,15 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
         raise ModelError(
             f"export({fast!r}, ...): give a compiled model, as cortex.compile makes it of a @cortex.model function."
         )
-    compiled = fast.compiled
+    part = fast.part()
+    compiled = part.compiled
     m, f = compiled.model, compiled.signature
     prefix = identifier(m.name if name is None else name)
     if prefix.startswith("cortex"):
         raise ModelError(
             f"export(name={prefix!r}): names that begin with 'cortex' are the runtime's; give another one."
         )
-    spec = linearizer_spec(m, align=field_align(f), parts=NUM_PARTS.name in f.sizes)
+    spec = linearizer_spec(m, align=field_align(f), parts=NUM_PARTS.name in f.sizes, checked=part.checked)
     taken = arguments(m, f, fast.weights)
     weights = weights_of(f, taken)
     face = Interface.of(m, prefix)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from cortex.package.decisions import Decisions
 from cortex.package.interface import Interface
 from cortex.package.literals import array, comment, path_text, string, table
@@ -143,9 +145,21 @@ def _kinds(spec: dict[str, Any]) -> list[str]:
             f"{k if spec['own_group'][k] else shared}, {variants['within'].get(k, -1)}",
             f"{len(hops)}, {array('cortex_path', [path_text(h, slots, lists) for h in hops])}",
             f"{len(chosen)}, {array('int32_t', rows)}",
+            _lengths(spec["lengths"][k] if "lengths" in spec else None, lists),
         ]
         found.append(f"{{{', '.join(parts)}}}")
     return found
+
+
+def _lengths(checked: tuple[tuple[str, ...], int, Any] | None, lists: list[str]) -> str:
+    """The lists of which a kind takes any number of children, and which numbers it has been checked for."""
+    if checked is None:
+        return "0, NULL, 0, 0, NULL"
+    names, most, entries = checked
+    numbers = [lists.index(name) for name in names]
+    ends = np.flatnonzero(np.diff(entries.ravel().astype(bool), prepend=False, append=False)).reshape(-1, 2).tolist()
+    ranges = [f"{{{first}, {last}}}" for first, last in ends]
+    return f"{len(names)}, {array('int32_t', numbers)}, {most}, {len(ranges)}, {array('cortex_range', ranges)}"
 
 
 def _arguments(

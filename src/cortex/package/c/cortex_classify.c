@@ -56,6 +56,20 @@ static int32_t answer(const cortex_linear *l, const cortex_test *test, int32_t n
   return test->otherwise;
 }
 
+/* Is the kind of a node right for the numbers of children that it has? */
+static int is_checked(const cortex_linear *l, const cortex_kind *kind, int64_t node) {
+  const int32_t *length = l->list_len + node * l->d->num_lists;
+  int64_t entry = 0;
+  for (int32_t i = 0; i < kind->num_lengths; ++i) {
+    const int32_t n = length[kind->lengths[i]];
+    entry = entry * (kind->most + 1) + (n < kind->most ? n : kind->most);
+  }
+  if (kind->num_lengths == 0) return 1;
+  for (int32_t i = 0; i < kind->num_checked; ++i)
+    if (kind->checked[i].from <= entry && entry < kind->checked[i].to) return 1;
+  return 0;
+}
+
 int cortex_classify(cortex_linear *l) {
   l->kind = cortex_reserve(l, ROOM_KIND, l->n, sizeof(int32_t));
   if (!l->kind) return CORTEX_OUT_OF_MEMORY;
@@ -66,6 +80,9 @@ int cortex_classify(cortex_linear *l) {
       return cortex_fail(l->error, CORTEX_UNKNOWN_KIND, v, "node %lld is of a kind that no example had; export the "
                          "model with examples of it", (long long)v);
     l->kind[v] = -2 - branch;
+    if (!is_checked(l, &l->d->kinds[l->kind[v]], v))
+      return cortex_fail(l->error, CORTEX_UNKNOWN_KIND, v, "node %lld has a number of children that the model was not "
+                         "checked for; export the model with an example of it", (long long)v);
   }
   return CORTEX_OK;
 }

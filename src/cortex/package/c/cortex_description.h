@@ -34,7 +34,8 @@ typedef struct {
 enum { CORTEX_OF_NODE, CORTEX_OF_SLOT, CORTEX_OF_LIST, CORTEX_OF_INTEGERS, CORTEX_OF_NUMBERS, CORTEX_OF_COUNT };
 
 /* A question about the node at the end of `path`: whether it is a leaf (1 or 0), whether it has a child, how many, what
- * a column says, or whether that is how many children `list` has (1 or 0). `none` is where it leads if there is nothing there, `otherwise` for an answer not listed. */
+ * a column says, or whether that is how many children `list` has (1 or 0). `none` is where it leads if there is nothing
+ * there, `otherwise` for an answer not listed. */
 typedef struct {
   int32_t subject, number, list;
   cortex_path path;
@@ -61,8 +62,14 @@ typedef struct {
   cortex_path path;
 } cortex_read;
 
+typedef struct {
+  int64_t from, to;
+} cortex_range;
+
 /* What the code of a kind reads, and how its nodes are grouped. `variants` has rows of num_hops kinds (-1 for none) and
- * the variant for nodes that inline just those. */
+ * the variant for nodes that inline just those. A kind of any number of children in `lengths`, some lists, is used for
+ * the numbers that `checked` has: the digits of an entry, to the base `most` + 1, are how many each list has, and `most`
+ * stands for more too. */
 typedef struct {
   int32_t num_uses;
   const int32_t *uses;
@@ -75,6 +82,11 @@ typedef struct {
   const cortex_path *hops;
   int32_t num_variants;
   const int32_t *variants;
+  int32_t num_lengths;
+  const int32_t *lengths;
+  int32_t most;
+  int32_t num_checked;
+  const cortex_range *checked;
 } cortex_kind;
 
 enum { CORTEX_HEIGHT, CORTEX_DEPTH, CORTEX_AGENDA, CORTEX_ALONE };
