@@ -47,6 +47,19 @@ MISTAKES: dict[str, Callable[[], Any]] = {
 }
 
 
+def test_tensors_that_do_not_give_their_memory(golden: Callable[[str, str], None]) -> None:
+    torch = pytest.importorskip("torch")
+    multiply, x = cortex.matmul(np.ones((4, 3))), torch.ones(2, 4)
+    torch.testing.assert_close(multiply(torch.nn.Parameter(x)), torch.full((2, 3), 4.0))
+    given = (x.bfloat16(), x.double(), x.to_sparse(), x.to("meta"), torch.ones(2, 4, dtype=torch.complex64).conj())
+    messages = []
+    for each in given:
+        with pytest.raises(cortex.StructureError) as caught:
+            multiply(each)
+        messages.append(str(caught.value))
+    golden("errors/primitives/tensors", "\n".join(messages))
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistake(name: str, golden: Callable[[str, str], None]) -> None:
     with pytest.raises((cortex.ModelError, cortex.StructureError)) as caught:

@@ -29,15 +29,18 @@ from cortex.schedule.registers import Registers
 from cortex.schedule.stream import Stream
 
 TURNS = 5
+SHARING_NS = 4000.0
+"""Giving work to threads that are awake, and waiting for the last of them."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel, the variant it runs and the schedule that made it."""
+    """A kernel, the variant it runs, the schedule that made it, and the threads to run it on."""
 
     variant: Variant
     schedule: tuple[Step[Func], ...]
     kernel: Kernel
+    threads: int = 1
 
 
 def machine_of(target: Target) -> Machine:
@@ -57,20 +60,21 @@ def compile_primitive(
     cost: Cost = "movement",
     tune: int = 0,
 ) -> Compiled:
-    """The kernel of a lowered primitive for so many threads.
+    """The kernel of a lowered primitive for so many threads; for one, where that is predicted to be faster.
 
     It is the one that `cost` prefers; with `tune`, the fastest of so many that it prefers, which are run, once on a
     machine: the fastest is kept in the folder of measurements.
     """
-
     machine = machine_of(target)
     streams = streaming_pays(_bytes_of_result(f), machine)
 
     def build(v: Variant) -> Compiled:
         schedule = schedule_of(f, v, target, threads, long_epilogue, streams)
-        return Compiled(v, schedule, Kernel(finished(f, schedule), target, params))
+        return Compiled(v, schedule, Kernel(finished(f, schedule), target, params), threads)
 
     ranking = Ranking(f, machine, cost, threads)
+    if threads > 1 and not _worth_sharing(ranking):
+        threads, ranking = 1, Ranking(f, machine, cost)
     if tune < 2:
         return build(ranking.choices[0].variant)
     file = file_of(Options.from_environment().cache, f, target, threads)
@@ -83,6 +87,15 @@ def compile_primitive(
     about = f"{f.name} on {target}, {threads} thread{'s' * (threads != 1)}"
     remember(file, Tuned(built[best].variant, tune, round(1e6 * times[best], 2)), about)
     return built[best]
+
+
+def _worth_sharing(shared: Ranking) -> bool:
+    """Are several threads predicted to be faster than one, with what it takes to begin and to end together?"""
+    best = shared.ns(shared.choices[0].variant)
+    if best > 4 * SHARING_NS:  # not to be asked of what is long
+        return True
+    alone = Ranking(shared.f, shared.machine, shared.kind)
+    return best + SHARING_NS < alone.ns(alone.choices[0].variant)
 
 
 def _bytes_of_result(f: Func) -> int:

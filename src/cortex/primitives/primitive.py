@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
@@ -15,7 +16,7 @@ from cortex.codegen.target import Target
 from cortex.errors import StructureError
 from cortex.ilir.ir import Func
 from cortex.primitives.compiled import Compiled, compile_primitive
-from cortex.primitives.given import array_of, is_whole, like, whole_number
+from cortex.primitives.given import array_of, is_whole, whole_number
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 
@@ -50,6 +51,7 @@ class _Call:
 
     plan: Plan[Any]
     kernel: Kernel | None
+    threads: int
     copies: bool
 
 
@@ -103,16 +105,18 @@ class Primitive(ABC, Generic[Problem]):
         if call.kernel is None:
             result = np.empty(plan.shape, np.float32)
         else:
-            result = call.kernel.run(inputs, into, plan.shape, count)
+            result = call.kernel.run(inputs, into, plan.shape, call.threads)
         if out is not None:
             return out
-        return like(result if plan.back is None else result.transpose(plan.back), x)
+        result = result if plan.back is None else result.transpose(plan.back)
+        return result if given is x else sys.modules["torch"].from_numpy(result)  # a tensor for a tensor
 
     def _prepared(self, given: Array, residual: bool, threads: int) -> _Call:
         plan = self._plan(given, residual)
         seen = given if plan.into is None else given.transpose(plan.into)
-        kernel = self.compiled(plan.problem, threads).kernel if prod(plan.shape) else None
-        return _Call(plan, kernel, not is_whole(seen))
+        found = self.compiled(plan.problem, threads) if prod(plan.shape) else None
+        kernel, count = (None, 1) if found is None else (found.kernel, found.threads)
+        return _Call(plan, kernel, count, not is_whole(seen))
 
     def _like_result(self, x: Any, plan: Plan[Problem], what: str) -> Array:
         """An array of the caller's with the shape of the result, laid out as the program does it."""
