@@ -174,6 +174,15 @@ def test_tuning_changes_the_way_and_not_the_result(tmp_path: Path, monkeypatch: 
     assert chosen.compiled(c).variant == best[0].variant
 
 
+def test_the_published_cost_can_be_asked_for() -> None:
+    w, x = torch.randn(64, 32, 3, 3), torch.randn(1, 32, 28, 28)
+    default, published = cortex.conv2d(w, padding=1), cortex.conv2d(w, padding=1, cost="working sets")
+    assert torch.equal(default(x), published(x))
+    c = default.shape_of(x.numpy())
+    ranking = Ranking(lower(c), machine_of(Target.host()), "working sets")
+    assert published.compiled(c).variant == ranking.choices[0].variant != default.compiled(c).variant
+
+
 def test_tuning_is_done_once_per_shape_instruction_set_and_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

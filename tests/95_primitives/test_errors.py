@@ -37,6 +37,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "out_strided": lambda: cortex.conv2d(FILTERS)(IMAGE, out=np.ones((1, 8, 3, 6), np.float32)[..., ::2]),
     "threads": lambda: cortex.conv2d(FILTERS)(IMAGE, threads=0),
     "tune": lambda: cortex.conv2d(FILTERS, tune=-1),
+    "cost": lambda: cortex.conv2d(FILTERS, cost="latency"),  # type: ignore[arg-type]
     "image_none": lambda: cortex.conv2d(FILTERS)(None),
     "matmul_two": lambda: cortex.matmul(MATRIX, MATRIX),
     "matmul_weight": lambda: cortex.matmul(np.ones(4)),

@@ -18,12 +18,14 @@ from cortex.ilir.ir import For, Func, Store
 from cortex.ir.node import walk
 from cortex.ir.scalar import Load, Var
 from cortex.ir.simplify import affine, free_vars, simplify
-from cortex.primitives.variants import Shape, Variant, candidates, levels, rows_of_band
+from cortex.primitives.variants import Shape, Variant, candidates, levels, rows_of_band, with_shared_loops
 from cortex.schedule.around import loops_around
 from cortex.schedule.locate import reach, row_stride
 from cortex.schedule.registers import Registers
 
 Cost = Literal["movement", "working sets"]
+SHARED_NESTS = 400
+"""Ways to run a primitive on one thread that are considered with every loop that threads may share."""
 LAST_CACHE = 32 * MIB
 """Taken for the size of the last cache by the published cost; the default has the measured rates instead."""
 
@@ -55,12 +57,12 @@ class Ranking:
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
-        """What there is to choose from."""
-        return tuple(
-            candidates(
-                self.f, Registers(self.machine.registers, self.machine.lanes, self.machine.broadcasts), self.threads
-            )
-        )
+        """What there is to choose from. Of very many, only those that are best on one thread are shared out."""
+        lanes = self.machine.lanes
+        alone = tuple(candidates(self.f, Registers(self.machine.registers, lanes, self.machine.broadcasts)))
+        if self.threads > 1 and len(alone) > SHARED_NESTS:
+            alone = tuple(sorted(alone, key=self.cost)[:SHARED_NESTS])
+        return tuple(each for v in alone for each in with_shared_loops(self.shape, v, lanes, self.threads))
 
     @cached_property
     def choices(self) -> list[Choice]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from cortex.codegen.target import Target
 from cortex.errors import ModelError, StructureError
+from cortex.primitives.choose import Cost
 from cortex.primitives.convolution import Convolution, Pair, arranged, block_of, lower
 from cortex.primitives.epilogue import Epilogue, activation_of
 from cortex.primitives.given import is_whole, pair, weight_of, whole_number
@@ -27,6 +28,7 @@ def conv2d(
     layout: str = "NCHW",
     threads: int = 1,
     tune: int = 0,
+    cost: Cost = "movement",
     target: Target | None = None,
 ) -> Conv2d:
     """A convolution with the given filters, as torch.nn.functional.conv2d computes it: `y = conv2d(weight, bias)(x)`.
@@ -35,7 +37,8 @@ def conv2d(
     then taken. `padding` is by zeros: numbers of rows and columns, "same" or "valid". `activation` is applied to the
     result: "relu", "relu6", "sigmoid", "tanh" or "silu". With layout="NHWC" images come with channels last, and with
     "NCHW16c" (or another number) as (batch, channels / 16, rows, columns, 16). With `tune`, so many of the ways to run
-    a shape are timed when it is first met and the fastest is kept; without, none is.
+    a shape are timed when it is first met and the fastest is kept; without, none is. They are ranked by `cost`, where
+    "working sets" is that of PolyScientist as published.
     """
     module = weight if hasattr(weight, "kernel_size") and hasattr(weight, "weight") else None
     if module is not None:
@@ -66,16 +69,23 @@ def conv2d(
         0, (0, 0), filters.shape[1] * groups, filters.shape[0], (filters.shape[2], filters.shape[3]),
         steps, around, apart, groups, layout, epilogue, (target or Target.host()).lanes,
     )  # fmt: skip
-    return Conv2d(pattern, filters, added, threads, tune, target or Target.host())
+    return Conv2d(pattern, filters, added, threads, tune, cost, target or Target.host())
 
 
 class Conv2d(Primitive[Convolution]):
     """A convolution; call it with images. Every shape is compiled when it is first met."""
 
     def __init__(
-        self, pattern: Convolution, weight: Array, bias: Array | None, threads: int, tune: int, target: Target
+        self,
+        pattern: Convolution,
+        weight: Array,
+        bias: Array | None,
+        threads: int,
+        tune: int,
+        cost: Cost,
+        target: Target,
     ) -> None:
-        super().__init__(WHO, threads, tune, target)
+        super().__init__(WHO, threads, tune, cost, target)
         self._pattern, self._weight, self._bias = pattern, weight, bias
 
     def __call__(self, x: Any, *, residual: Any = None, out: Any = None, threads: int | None = None) -> Any:

@@ -8,13 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
 from cortex.codegen.target import Target
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.ilir.ir import Func
+from cortex.primitives.choose import Cost
 from cortex.primitives.compiled import Compiled, compile_primitive
 from cortex.primitives.given import array_of, is_whole, whole_number
 from cortex.runtime.kernel import Kernel
@@ -58,8 +59,12 @@ class _Call:
 class Primitive(ABC, Generic[Problem]):
     """A callable on arrays that compiles itself for the shapes it meets."""
 
-    def __init__(self, who: str, threads: int, tune: int, target: Target) -> None:
+    def __init__(self, who: str, threads: int, tune: int, cost: Cost, target: Target) -> None:
         self._who, self._target = who, target
+        if cost not in get_args(Cost):
+            names = " or ".join(repr(name) for name in get_args(Cost))
+            raise ModelError(f"{who}: cost={cost!r}; variants are ranked by {names}")
+        self._cost = cost
         self._threads = whole_number(threads, who, "threads", 1)
         self._tune = whole_number(tune, who, "tune", 0)
         self._calls: dict[tuple[Any, ...], _Call] = {}
@@ -84,7 +89,13 @@ class Primitive(ABC, Generic[Problem]):
                 if found is None:
                     func, params, is_long = self._lowered(problem)
                     found = compile_primitive(
-                        func, params, target=self._target, threads=threads, long_epilogue=is_long, tune=self._tune
+                        func,
+                        params,
+                        target=self._target,
+                        threads=threads,
+                        long_epilogue=is_long,
+                        cost=self._cost,
+                        tune=self._tune,
                     )
                     self._compiled[key] = found
         return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
+from math import isqrt, prod
 
 from cortex.cost.reuse import Loop
 from cortex.ilir.ir import For, Func
@@ -225,4 +225,5 @@ def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[
 
 def divisors(n: int) -> list[int]:
     """The numbers that divide n, in order."""
-    return [d for d in range(1, n + 1) if n % d == 0]
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})
