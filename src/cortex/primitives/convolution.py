@@ -97,12 +97,8 @@ class Convolution:
         """Are blocks of channels read and written as they are?"""
         if not self.block or self.block % self.lanes:
             return False
-        sizes = (
-            (self.channels, self.filters)
-            if self.is_depthwise
-            else (self.channels // self.groups, self.filters // self.groups)
-        )
-        return not any(size % self.block for size in sizes)
+        groups = 1 if self.is_depthwise else self.groups
+        return not (self.channels // groups % self.block or self.filters // groups % self.block)
 
     @property
     def turns(self) -> bool:
