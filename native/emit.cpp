@@ -39,6 +39,11 @@ void Request::emit(const Destination& to) {
 
   std::int32_t* const* next = to.index.data() + (spec_.shared ? 6 : 5);
   if (spec_.parts) std::copy(from.part_group.begin(), from.part_group.end(), *next++);
+  if (!spec_.windows.empty()) {
+    const std::size_t columns = 1 + spec_.windows.size();
+    for (std::size_t c = 0; c < columns; ++c, ++next)
+      for (std::size_t i = c; i < from.windows.size(); i += columns) (*next)[i / columns] = from.windows[i];
+  }
   std::int32_t* const* child = next;
   std::int32_t* const* list_arrays = child + slots;
   std::vector<std::int32_t>& cursor = place;

@@ -54,6 +54,7 @@ void Request::number() {
 
   out.sizes.assign(kFirstListSize + 2 * spec_.lists.size(), 0);
   if (spec_.parts) out.sizes.push_back(out.num_parts);
+  if (!spec_.windows.empty()) find_windows();
   if (spec_.dedup)
     out.sizes.push_back(static_cast<std::int64_t>(merges_ ? duplicates_.unique_of.size() : graph_.num_nodes()));
   out.sizes[kNumNodes] = static_cast<std::int64_t>(n);
@@ -123,6 +124,41 @@ void Request::count_edges() {
   }
 }
 
+// Divide the groups into windows, and add the sizes of that.
+void Request::find_windows() {
+  Numbering& out = numbering_;
+  std::vector<std::int32_t>& place = out.count;  // per kind, where its next node stands in kind_node
+  place.assign(out.kind_start.begin(), out.kind_start.end());
+  out.windows.clear();
+  std::int64_t windows = 0;
+  std::int32_t nodes = 0, most = 0;
+  auto begin_window = [&](std::size_t group) {
+    out.windows.push_back(static_cast<std::int32_t>(group));
+    for (const std::int32_t k : spec_.windows) out.windows.push_back(place[static_cast<std::size_t>(k)]);
+    most = std::max(most, nodes);
+    nodes = 0;
+  };
+  for (std::size_t g = 0; g < out.group_start.size(); ++g) {
+    const std::int32_t length = out.group_len[g];
+    if (g == 0 || nodes + length > spec_.window_nodes) {
+      begin_window(g);
+      ++windows;
+    }
+    nodes += length;
+    if (!spec_.shared) {
+      place[static_cast<std::size_t>(out.group_kind[g])] += length;
+      continue;
+    }
+    for (std::int32_t i = 0; i < length; ++i) {
+      const auto v = static_cast<std::size_t>(out.node_of[static_cast<std::size_t>(out.group_start[g] + i)]);
+      ++place[static_cast<std::size_t>(graph_.kind[v])];
+    }
+  }
+  begin_window(out.group_start.size());
+  out.sizes.push_back(windows);
+  out.sizes.push_back(most);
+}
+
 std::vector<std::string> size_names(const Spec& spec) {
   std::vector<std::string> names{"num_nodes", "num_groups", "num_roots", "max_group"};
   for (const Accessor& list : spec.lists) {
@@ -130,6 +166,7 @@ std::vector<std::string> size_names(const Spec& spec) {
     names.push_back("max_" + list.name() + "_edges");
   }
   if (spec.parts) names.push_back("num_parts");
+  if (!spec.windows.empty()) names.insert(names.end(), {"num_windows", "max_window"});
   if (spec.dedup) names.push_back("num_user_nodes");
   return names;
 }
@@ -142,6 +179,9 @@ std::vector<IndexArray> index_arrays(const Spec& spec) {
   const auto after_lists = static_cast<int>(kFirstListSize + 2 * spec.lists.size());
   if (spec.shared) arrays.push_back({"node_kind", {kNumNodes, 0}});
   if (spec.parts) arrays.push_back({"part_group", {after_lists, 1}});
+  const int num_windows = after_lists + (spec.parts ? 1 : 0);
+  if (!spec.windows.empty()) arrays.push_back({"window_group", {num_windows, 1}});
+  for (const std::int32_t k : spec.windows) arrays.push_back({"window_kind_" + std::to_string(k), {num_windows, 1}});
   for (const Accessor& slot : spec.slots) arrays.push_back({"child_" + slot.name(), {kNumNodes, 0}});
   for (std::size_t l = 0; l < spec.lists.size(); ++l) {
     const std::string& name = spec.lists[l].name();
@@ -152,7 +192,7 @@ std::vector<IndexArray> index_arrays(const Spec& spec) {
   }
   for (const IntField& field : spec.int_fields) arrays.push_back({"field_" + field.name, {kNumNodes, 0}});
   arrays.push_back({"root", {kNumRoots, 0}});
-  const int num_user_nodes = after_lists + (spec.parts ? 1 : 0);
+  const int num_user_nodes = num_windows + (spec.windows.empty() ? 0 : 2);
   arrays.push_back({"order", {spec.dedup ? num_user_nodes : static_cast<int>(kNumNodes), 0}});
   return arrays;
 }

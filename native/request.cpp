@@ -59,7 +59,7 @@ std::size_t Request::bytes() const {
   return bytes_of(g.edge_start) + bytes_of(g.edge_child) + bytes_of(g.list_len) + bytes_of(g.height) +
          bytes_of(g.kind) + bytes_of(g.roots) + bytes_of(n.id_of) + bytes_of(n.node_of) + bytes_of(n.group_start) +
          bytes_of(n.group_len) + bytes_of(n.group_kind) + bytes_of(n.rank) + bytes_of(n.group_kind_of) +
-         bytes_of(n.part) + bytes_of(n.part_group) + bytes_of(n.count) +
+         bytes_of(n.part) + bytes_of(n.part_group) + bytes_of(n.windows) + bytes_of(n.count) +
          bytes_of(n.sorted) + bytes_of(n.by_group) + bytes_of(d.unique_of) + bytes_of(d.first) + bytes_of(d.ints) +
          bytes_of(d.floats) + bytes_of(objects_) + bytes_of(root_objects_) + bytes_of(edge_objects_) +
          bytes_of(kept_) + bytes_of(frames_) + bytes_of(demand_) + table_.bytes();

@@ -33,14 +33,16 @@ struct Graph {
 struct Numbering {
   std::vector<std::int32_t> id_of, node_of;
   std::vector<std::int32_t> group_start, group_len, group_kind, kind_start;
-  // num_nodes, num_groups, num_roots, max_group, then two for each list; then num_parts where the spec asks for parts
-  // and num_user_nodes where `dedup` is on.
+  // num_nodes, num_groups, num_roots, max_group, then two for each list; then num_parts where the spec asks for parts,
+  // num_windows and max_window where it asks for windows, and num_user_nodes where `dedup` is on.
   std::vector<std::int64_t> sizes;
   std::vector<std::int32_t> rank;  // per node: groups of a lower rank run first; unused where that is the height
   std::vector<std::int32_t> group_kind_of;            // per node; unused where that is the node's own kind
   std::int64_t num_parts = 1;
   std::vector<std::int32_t> part;        // per node; empty where there is one part at most
   std::vector<std::int32_t> part_group;  // per part its first group, and the number of groups
+  std::vector<std::int32_t> windows;     // per window its first group and, for each kind the spec asks for, where its
+                                         // nodes begin in kind_node; then the same for one more, which is empty
   std::vector<std::int32_t> count, sorted, by_group;  // room for sorting
 };
 
@@ -158,6 +160,7 @@ class Request {
   const std::vector<std::int32_t>& group_kinds();
   void sort_nodes(const std::vector<std::int32_t>& rank, const std::vector<std::int32_t>& group_kind_of);
   void count_edges();
+  void find_windows();
 
   // batching.cpp
   const std::vector<std::int32_t>& ranks();

@@ -307,6 +307,14 @@ class Reader {
     }
     spec_.dedup = source_.contains("dedup") && truth_of(source_["dedup"]);
     spec_.parts = source_.contains("parts") && truth_of(source_["parts"]);
+    if (source_.contains("windows")) {
+      for (nb::handle kind : items("windows")) {
+        spec_.windows.push_back(nb::cast<std::int32_t>(kind));
+        if (spec_.windows.back() < 0 || spec_.windows.back() >= spec_.num_kinds)
+          python_error(PyExc_ValueError, "a linearizer's spec has windows of a kind that there is not");
+      }
+      spec_.window_nodes = nb::cast<std::int32_t>(source_["window_nodes"]);
+    }
 
     for (std::int32_t k = 0; k < spec_.num_kinds; ++k) spec_.group_kind.push_back(k);
     if (!source_.contains("own_group")) return;

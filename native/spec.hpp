@@ -143,6 +143,8 @@ struct Spec {
   bool shared = false;                   // some kinds share groups, so that a node's kind must be told
   bool dedup = false;                    // equal subtrees become one
   bool parts = false;                    // the request is divided into parts, and the linear form says how
+  std::vector<std::int32_t> windows;     // kinds of which nodes are listed by windows; none, no windows
+  std::int32_t window_nodes = 0;         // the most that a window of several groups has
   std::vector<std::int32_t> within;   // per kind, the variant of its nodes that a parent inlines, or -1; may be empty
   std::vector<Inlining> inlining;     // per kind; empty as `within` is
   std::int32_t unrolled = 1;          // levels that one group computes where kinds inline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Literal
@@ -42,6 +43,7 @@ from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
 from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
+from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
 from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
@@ -51,6 +53,7 @@ from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import Schedule
+from cortex.schedule.windows import Windows
 
 RECURSION_STEPS = ALWAYS
 MOST_EXAMPLES, MOST_GROUPS = 32, 5000
@@ -364,18 +367,36 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
         mapping, shared = plan.on_threads(m, f)
         considered = (*considered, *shared)
         loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
-    is_shared = False
-    for each in loops:
-        f = each.apply(f)
-        is_shared = is_shared or isinstance(each, Parallel | ParallelTrees)
-        if check:  # until Alone(), what is in no parallel loop is still every thread's
-            ilir_verify.verify(Alone().apply(f) if is_shared else f)
+    f, loops = _applied(f, loops, fixed is None, check)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f, considered)
     f = run(PASSES, f)
     if check:
         ilir_verify.verify(f)
     yield Stage("passes", m, schedule, f, considered)
+
+
+def _applied(
+    f: Func, loops: tuple[Step[Func], ...], in_windows: bool, check: bool
+) -> tuple[Func, tuple[Step[Func], ...]]:
+    """`f` after the steps `loops` and, where wished and legal, in windows; and the steps that were applied."""
+    applied: list[Step[Func]] = []
+    is_shared = False
+    ahead = in_windows and ParallelTrees() not in loops
+    for each in (*loops, None):
+        if ahead and (each is None or isinstance(each, PlaceBarriers)):
+            ahead = False
+            with suppress(ScheduleError):
+                f = Windows().apply(f)
+                applied.append(Windows())
+        if each is None:
+            break
+        f = each.apply(f)
+        applied.append(each)
+        is_shared = is_shared or isinstance(each, Parallel | ParallelTrees)
+        if check:  # until Alone(), what is in no parallel loop is still every thread's
+            ilir_verify.verify(Alone().apply(f) if is_shared else f)
+    return f, tuple(applied)
 
 
 def _narrowed(f: Func, loops: tuple[Step[Func], ...], narrow: Narrow) -> tuple[Step[Func], ...]:

@@ -17,7 +17,7 @@ from cortex.errors import ModelError
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ilir.ir import Func
-from cortex.lower.linear_form import NUM_PARTS, LinearForm
+from cortex.lower.linear_form import NUM_PARTS, LinearForm, kinds_in_windows
 from cortex.lower.lower import lower
 from cortex.ra import interp
 from cortex.ra import ir as ra
@@ -62,7 +62,8 @@ class Case:
     def form(self, m: ra.Model, f: Func | None = None) -> LinearForm:
         """The request as the linearizer of `m`, which is this model after any steps, numbers it for the program `f`."""
         parts = f is not None and NUM_PARTS.name in f.sizes
-        made = linearizer(m, self.trace.accessors, parts=parts)
+        windows = () if f is None else kinds_in_windows(i.name for i in f.index_functions)
+        made = linearizer(m, self.trace.accessors, parts=parts, windows=windows)
         return LinearForm(**made.linearize(self.structures, PARTS if parts else 1))
 
     def meaning(self, m: ra.Model, form: LinearForm, dtype: Any = float) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from cortex.schedule.tile import Tile
 from cortex.schedule.unroll import Unroll
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
+from cortex.schedule.windows import Windows
 
 Draw = Callable[[], Step[Any]]
 
@@ -129,7 +130,9 @@ def random_loop_step(f: Func, rng: random.Random) -> Step[Func]:
         lambda: VectorReduce(sum_over, lanes),
         lambda: Dense(tuple(rng.sample(temporaries, rng.randint(1, min(3, len(temporaries)))))),
         lambda: Parallel(loop, rng.choice((1, 1, factor))),
-        lambda: rng.choice((Alone(), PlaceBarriers(), Persist(rng.choice(weights)), ParallelTrees())),
+        lambda: rng.choice(
+            (Alone(), PlaceBarriers(), Persist(rng.choice(weights)), ParallelTrees(), Windows(), Windows())
+        ),
     )
     return _spoilt(rng.choice(draws)(), rng)
 

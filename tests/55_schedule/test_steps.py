@@ -19,6 +19,7 @@ from cortex.schedule.persist import Persist
 from cortex.schedule.schedule import LOOP_STEPS
 from cortex.schedule.stream import Stream
 from cortex.schedule.tile import Tile
+from cortex.schedule.windows import Windows
 
 sys.path.insert(0, str(Path(__file__).parent))
 import programs
@@ -50,8 +51,8 @@ TABLES = (
 )
 LEGAL: Cases = {name: case for table in TABLES for name, case in table.LEGAL.items()}
 REFUSED: Cases = {name: case for table in TABLES for name, case in table.REFUSED.items()}
-ON_RESULTS = {Stream}  # see test_stream.py: what a cell writes is read again
-FOR_THREADS = {Parallel, ParallelTrees, Alone, PlaceBarriers, Persist}  # see tests/56_parallel
+# see test_stream.py, test_windows.py, tests/56_parallel
+ELSEWHERE = {Stream, Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist}
 
 
 @pytest.mark.parametrize("name", LEGAL)
@@ -68,7 +69,7 @@ def test_refused(name: str, golden: Golden) -> None:
 
 @pytest.mark.parametrize("cases", [LEGAL, REFUSED], ids=["legal", "refused"])
 def test_every_step_has_cases(cases: Cases) -> None:
-    assert {type(step) for _, step in cases.values()} == set(LOOP_STEPS) - FOR_THREADS - ON_RESULTS
+    assert {type(step) for _, step in cases.values()} == set(LOOP_STEPS) - ELSEWHERE
 
 
 def test_steps_print_as_python_and_can_be_keys() -> None:

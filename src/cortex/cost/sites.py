@@ -5,7 +5,7 @@ how often each site runs times what one run does, so everything here is found on
 adds the numbers of runs (see `count`).
 
 A *phase* is one outermost loop nest: before the recursion, or inside the loop over groups under the arm of a kind.
-Phase 0 is what is left: the loop over groups, that over parts where there is one, and the choice of the arm.
+Phase 0 is what is left: the loop over groups, that over parts or windows where there is one, and the choice of the arm.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cortex.ilir.count import Counts, count_list
 from cortex.ilir.ir import Accumulate, For, Func, If, Scope, Stmt, Store, Switch
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Index, Int
-from cortex.lower.linear_form import NUM_PARTS
+from cortex.lower.linear_form import NUM_PARTS, NUM_WINDOWS, kinds_in_windows
 from cortex.lower.places import GROUP
 
 Block = tuple[Stmt, ...]
@@ -86,7 +86,7 @@ class Sites:
             match s:
                 case For():
                     is_groups = phase == 0 and s.var == GROUP.name
-                    is_parts = phase == 0 and s.hi == NUM_PARTS
+                    is_parts = phase == 0 and s.hi in (NUM_PARTS, NUM_WINDOWS)
                     inner = phase if phase or is_groups or is_parts else self._phase(s, groups, kind)
                     self._block(s.body, site.number, s, inner, groups or is_groups, kind)
                 case If(cond, then, orelse):
@@ -108,9 +108,10 @@ class Sites:
             b for b in writes if scopes[b] is not Scope.REGISTER and sizes[b] and not isinstance(sizes[b][0], Int)
         )
         if kind is None:
-            # Its rows are kind_start(kind) .. kind_start(kind + 1).
+            # Its rows are kind_start(kind) .. kind_start(kind + 1), or those of a window.
             starts = [n.args[0] for n in walk(s) if isinstance(n, Index) and n.fn == "kind_start"]
-            kind = min((e.value for e in starts if isinstance(e, Int)), default=None)
+            in_window = kinds_in_windows(n.fn for n in walk(s) if isinstance(n, Index))
+            kind = min((*(e.value for e in starts if isinstance(e, Int)), *in_window), default=None)
         self.phases.append(Phase(len(self.phases), kind, groups, s.var, results))
         return len(self.phases) - 1
 

@@ -6,10 +6,26 @@ gets sequences; every other model gets trees with the sizes and depth of parse t
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from cortex.lower.linear_form import NUM_PARTS, PART_GROUP, LinearForm, max_edges, num_edges
+import numpy as np
+import numpy.typing as npt
+
+from cortex.lower.linear_form import (
+    MAX_WINDOW,
+    NUM_PARTS,
+    NUM_WINDOWS,
+    PART_GROUP,
+    WINDOW_GROUP,
+    WINDOW_NODES,
+    LinearForm,
+    max_edges,
+    num_edges,
+    window_kind,
+)
 from cortex.ra import ir as ra
+
+Array = npt.NDArray[Any]
 
 BATCHES = (1, 10)
 SEQUENCE = 50
@@ -26,6 +42,17 @@ def typical(m: ra.Model, threads: int = 1) -> list[LinearForm]:
 def recurses(kind: ra.Kind) -> bool:
     """Does this kind read a child's state?"""
     return any(isinstance(let.op, ra.State | ra.OverChildren) for let in kind.lets)
+
+
+def _windows(lengths: list[int]) -> Array:
+    """The first group of each window, and the number of groups."""
+    first, nodes = [0], 0
+    for g, length in enumerate(lengths):
+        if nodes + length > WINDOW_NODES and g > first[-1]:
+            first.append(g)
+            nodes = 0
+        nodes += length
+    return np.array([*first, len(lengths)])
 
 
 def _request(m: ra.Model, batch: int, parts: int) -> LinearForm:
@@ -62,6 +89,13 @@ def _request(m: ra.Model, batch: int, parts: int) -> LinearForm:
     }
     sizes = {"num_nodes": total, "num_groups": len(lengths), "num_roots": batch, "max_group": max(lengths)}
     sizes[NUM_PARTS.name] = parts
+    windows = _windows(lengths)
+    bounds = np.concatenate([[0], ends])[windows]  # nodes before each window, in the order that groups run
+    sizes |= {NUM_WINDOWS.name: len(windows) - 1, MAX_WINDOW.name: int(np.diff(bounds).max())}
+    arrays[WINDOW_GROUP.name] = windows
+    for k in range(len(m.kinds)):
+        ahead = np.concatenate([[0], np.cumsum(np.where(np.array(kinds) == k, lengths, 0))])[windows]
+        arrays[window_kind(k).name] = arrays["kind_start"][k] + ahead
     has_edges = np.zeros(total, int)
     for nodes_of, k, height in zip(kind_nodes, kinds, heights, strict=True):
         has_edges[nodes_of] = EDGES if k in inner and height else 0

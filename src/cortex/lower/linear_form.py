@@ -41,6 +41,11 @@ the first node, the first part). All of the above holds, and
 
 With one part, and for programs that need none, groups and ids are those of the policy alone.
 
+Windows. For programs that compute what does not depend on children ahead of the groups, but not for all of them at
+once, the groups are divided into windows: neighbours in the order they run, as many as have at most 256 nodes
+together, and at least one. So the nodes of a window have consecutive ids, and those of one kind stand together in
+`kind_node`. A program has parts or windows, not both.
+
 Variants. Where a model has kinds that inline nodes below them, to a depth of D levels, kinds are chosen anew after all
 nodes have kind and height: a node whose height is no multiple of D and whose one parent is just one higher is inlined
 by that parent, if both kinds have variants for it, and by whoever inlines the parent. A node that nobody inlines gets
@@ -58,6 +63,10 @@ Arrays (int32 in memory; an index function of one argument each):
     node_kind        nodes            < num_kinds; only where kinds share groups
     part_group       parts + 1        increasing; part p has the groups part_group[p] .. part_group[p+1]-1; only for
                                       programs that compute by parts
+    window_group     windows + 1      increasing; window w has the groups window_group[w] .. window_group[w+1]-1; only
+                                      for programs that compute by windows
+    window_kind_K    windows + 1      increasing; kind_node[window_kind_K[w] : window_kind_K[w+1]] are the nodes of kind
+                                      K in window w; only for the kinds of which a program computes something ahead
     child_SLOT       nodes            id of the child in attribute SLOT, or -1 where there is none; below
     LIST_ptr         nodes + 1        increasing; node n's edges are LIST_ptr[n] .. LIST_ptr[n+1]-1, in child order
     LIST_child       edges of LIST    in_nodes; the child at the lower end of an edge; greater than LIST_parent
@@ -73,13 +82,15 @@ Edges of the nodes of a group are therefore consecutive too: LIST_ptr[start] .. 
 Float fields are buffers field_NAME of shape (num_nodes, *shape), with rows padded like every other buffer.
 
 Sizes: num_nodes, num_groups, num_roots, max_group (nodes of the largest group), and for each list relation
-num_LIST_edges and max_LIST_edges (edges of the largest group). For programs that compute by parts there is num_parts;
+num_LIST_edges and max_LIST_edges (edges of the largest group). For programs that compute by parts there is num_parts,
+for those that compute by windows num_windows and max_window (nodes of the largest window);
 with `dedup` there is also num_user_nodes, which no program takes: the extent of `order`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +103,8 @@ NUM_GROUPS = Var("num_groups")
 NUM_ROOTS = Var("num_roots")
 MAX_GROUP = Var("max_group")
 NUM_PARTS = Var("num_parts")
+NUM_WINDOWS = Var("num_windows")
+MAX_WINDOW = Var("max_window")
 
 PART_GROUP = IndexFunction(
     "part_group",
@@ -100,6 +113,30 @@ PART_GROUP = IndexFunction(
     Binary("add", NUM_GROUPS, Int(1)),
 )
 """Declared, with the size `num_parts`, by programs that compute by parts."""
+
+
+WINDOW_GROUP = IndexFunction(
+    "window_group",
+    Binary("add", NUM_WINDOWS, Int(1)),
+    ("increasing", "non_negative"),
+    Binary("add", NUM_GROUPS, Int(1)),
+)
+"""Declared, with the sizes `num_windows` and `max_window`, by programs that compute by windows."""
+
+WINDOW_KIND = "window_kind_"
+WINDOW_NODES = 256
+"""The most nodes of a window that has several groups."""
+
+
+def window_kind(kind: int) -> IndexFunction:
+    """Where the nodes of a kind in each window begin in `kind_node`."""
+    after_nodes = Binary("add", NUM_NODES, Int(1))
+    return IndexFunction(f"{WINDOW_KIND}{kind}", WINDOW_GROUP.extent, ("increasing", "non_negative"), after_nodes)
+
+
+def kinds_in_windows(index_functions: Iterable[str]) -> tuple[int, ...]:
+    """The kinds of which a program that takes these index functions computes something by windows."""
+    return tuple(int(name.removeprefix(WINDOW_KIND)) for name in index_functions if name.startswith(WINDOW_KIND))
 
 
 def num_edges(relation: str) -> Var:

@@ -16,10 +16,22 @@ from cortex.errors import InternalError
 from cortex.ilir.ir import Promise
 from cortex.ir.scalar import Binary, Expr, Index, Int, Var
 from cortex.ir.simplify import add, sub
-from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, NUM_PARTS, PART_GROUP, max_edges, num_edges
+from cortex.lower.linear_form import (
+    MAX_GROUP,
+    MAX_WINDOW,
+    NUM_GROUPS,
+    NUM_NODES,
+    NUM_PARTS,
+    NUM_WINDOWS,
+    PART_GROUP,
+    WINDOW_GROUP,
+    max_edges,
+    num_edges,
+    window_kind,
+)
 from cortex.ra import ir as ra
 
-G, N, E, P, PLACE = Var("of_g"), Var("of_n"), Var("of_e"), Var("of_p"), Var("of_place")
+G, N, E, P, W, PLACE = (Var(f"of_{name}") for name in ("g", "n", "e", "p", "w", "place"))
 
 
 def promises(m: ra.Model) -> tuple[Promise, ...]:
@@ -42,6 +54,34 @@ def promises_of_parts() -> tuple[Promise, ...]:
         Promise((), (), _eq(_at(PART_GROUP.name, NUM_PARTS), NUM_GROUPS)),
         Promise((P.name,), (_le(Int(0), P), _lt(P, NUM_PARTS)), _lt(first, after)),
     )
+
+
+def window_first(w: Expr) -> Expr:
+    """The least id of the nodes of window `w`: the first of its last group."""
+    return _at("group_start", sub(_at(WINDOW_GROUP.name, add(w, 1)), 1))
+
+
+def promises_of_windows(kinds: tuple[int, ...]) -> tuple[Promise, ...]:
+    """What a linear form with windows promises besides: which groups and nodes are in a window, and how many."""
+    first, after = _at(WINDOW_GROUP.name, W), _at(WINDOW_GROUP.name, add(W, 1))
+    is_window = (_le(Int(0), W), _lt(W, NUM_WINDOWS))
+    least, end = window_first(W), add(window_first(W), MAX_WINDOW)
+    found = [
+        Promise((), (), _eq(_at(WINDOW_GROUP.name, Int(0)), Int(0))),
+        Promise((), (), _eq(_at(WINDOW_GROUP.name, NUM_WINDOWS), NUM_GROUPS)),
+        Promise((W.name,), is_window, _lt(first, after)),
+    ]
+    in_window = (*is_window, _le(first, G), _lt(G, after))
+    inside = (_le(least, _at("group_start", G)), _le(_end(G), end))
+    found += [Promise((W.name, G.name), in_window, then) for then in inside]
+    for k in kinds:
+        places = window_kind(k).name
+        found.append(Promise((), (), _eq(_at(places, Int(0)), _at("kind_start", Int(k)))))
+        found.append(Promise((), (), _eq(_at(places, NUM_WINDOWS), _at("kind_start", Int(k + 1)))))
+        here = (*is_window, _le(_at(places, W), PLACE), _lt(PLACE, _at(places, add(W, 1))))
+        node = _at("kind_node", PLACE)
+        found += [Promise((W.name, PLACE.name), here, then) for then in (_le(least, node), _lt(node, end))]
+    return tuple(found)
 
 
 def _groups() -> Iterator[Promise]:

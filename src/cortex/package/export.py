@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cortex.errors import ModelError
-from cortex.lower.linear_form import NUM_PARTS
+from cortex.lower.linear_form import NUM_PARTS, kinds_in_windows
 from cortex.package.header import header_text
 from cortex.package.interface import Interface
 from cortex.package.names import identifier
@@ -44,7 +44,8 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
         raise ModelError(
             f"export(name={prefix!r}): names that begin with 'cortex' are the runtime's; give another one."
         )
-    spec = linearizer_spec(m, align=field_align(f), parts=NUM_PARTS.name in f.sizes, checked=part.checked)
+    parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
+    spec = linearizer_spec(m, align=field_align(f), parts=parts, windows=windows, checked=part.checked)
     taken = arguments(m, f, fast.weights)
     weights = weights_of(f, taken)
     face = Interface.of(m, prefix)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cortex.lower.linear_form import WINDOW_KIND
 from cortex.package.decisions import Decisions
 from cortex.package.interface import Interface
 from cortex.package.literals import array, comment, path_text, string, table
@@ -77,6 +78,9 @@ def source_text(
         "shares_groups": int(not all(spec["own_group"])),
         "dedup": int(spec["dedup"]),
         "parts": int(spec["parts"]),
+        "num_windows": len(spec["windows"]),
+        "window_nodes": spec["window_nodes"],
+        "windows": array("int32_t", spec["windows"]),
         "unrolled": spec["variants"]["depth"] if "variants" in spec else 1,
         "has_reads": int(any(spec["reads"])),
         "for_team": int(f.shared_out),
@@ -108,13 +112,15 @@ def size_names(spec: dict[str, Any]) -> list[str]:
     """The sizes of the linear form, in the order of the C runtime."""
     names = ["num_nodes", "num_groups", "num_roots", "max_group"]
     names += [f"{which}_{r}_edges" for r in spec["lists"] for which in ("num", "max")]
-    return names + ["num_parts"] * spec["parts"] + ["num_user_nodes"] * spec["dedup"]
+    names += ["num_parts"] * spec["parts"] + ["num_windows", "max_window"] * bool(spec["windows"])
+    return names + ["num_user_nodes"] * spec["dedup"]
 
 
 def index_names(spec: dict[str, Any]) -> list[str]:
     """The index arrays of the linear form, in the order of the C runtime."""
     names = ["group_start", "group_len", "group_kind", "kind_start", "kind_node"]
     names += ["node_kind"] * (not all(spec["own_group"])) + ["part_group"] * spec["parts"]
+    names += ["window_group"] * bool(spec["windows"]) + [f"{WINDOW_KIND}{k}" for k in spec["windows"]]
     names += [f"child_{s}" for s in spec["slots"]]
     names += [f"{r}_{which}" for r in spec["lists"] for which in ("ptr", "child", "parent")]
     return [*names, *(f"field_{n}" for n, _ in spec["int_fields"]), "root", "order"]

@@ -18,7 +18,7 @@ from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.fields import Accessors
 from cortex.ilir.ir import NARROW, Func
-from cortex.lower.linear_form import NUM_PARTS, LinearForm
+from cortex.lower.linear_form import NUM_PARTS, LinearForm, kinds_in_windows
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.arguments import arguments, field_align
@@ -408,8 +408,8 @@ class _Loaded:
             filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
             self.params |= {name: view for name, (view, _) in filled.items()}
             tables |= {name: whole for name, (_, whole) in filled.items()}
-        parts = NUM_PARTS.name in f.sizes
-        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, checked=checked)
+        parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
+        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, windows=windows, checked=checked)
         self.shared_out = f.shared_out
         self._program = self._load(tables) if compiled.code.target.runs_here() else None
 

@@ -25,7 +25,7 @@ from cortex.errors import InternalError
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
-from cortex.lower.linear_form import LinearForm
+from cortex.lower.linear_form import WINDOW_NODES, LinearForm
 from cortex.ra.guards import length_told
 from cortex.ra.ir import (
     Counts,
@@ -63,10 +63,12 @@ def linearize(
 ) -> LinearForm:
     """The linear form of a list of structures or a forest; `children` and `fields` are those of `compile`.
 
-    With `parts`, it is divided into at most so many parts and tells them; see lower/linear_form.py.
+    It has windows, of all kinds. With `parts`, it is divided into at most so many parts and tells them; see
+    lower/linear_form.py.
     """
     batch = structures if isinstance(structures, Forest) else list(structures)
-    made = linearizer(m, Accessors(fields, children), parts=parts is not None)
+    windows = tuple(range(len(m.kinds)))
+    made = linearizer(m, Accessors(fields, children), parts=parts is not None, windows=windows)
     return LinearForm(**made.linearize(batch, parts or 1))
 
 
@@ -77,10 +79,13 @@ def linearizer(
     align: int = 1,
     max_nodes: int | None = None,
     parts: bool = False,
+    windows: tuple[int, ...] = (),
     checked: Sequence[Checked] = (),
 ) -> _native.Linearizer:
     """The native linearizer of a model's structures; see `linearizer_spec`."""
-    spec = linearizer_spec(m, accessors, align=align, max_nodes=max_nodes, parts=parts, checked=checked)
+    spec = linearizer_spec(
+        m, accessors, align=align, max_nodes=max_nodes, parts=parts, windows=windows, checked=checked
+    )
     return _native.Linearizer(spec)
 
 
@@ -91,11 +96,13 @@ def linearizer_spec(
     align: int = 1,
     max_nodes: int | None = None,
     parts: bool = False,
+    windows: tuple[int, ...] = (),
     checked: Sequence[Checked] = (),
 ) -> dict[str, Any]:
     """What `_native.Linearizer` needs to know about a model.
 
-    With `parts`, requests are divided into parts, as many as each call says. Rows of float fields are padded to a
+    With `parts`, requests are divided into parts, as many as each call says; with `windows`, some kinds, groups are
+    divided into windows, and so are the nodes of these kinds. Rows of float fields are padded to a
     multiple of `align` elements. A request of more than `max_nodes` objects is refused (by default `MAX_OBJECTS`); a
     `Forest`, which is in memory already, has only to fit the int32 ids. `checked` has the guards of the kinds that were
     traced; without it, numbers of children are not checked.
@@ -117,7 +124,7 @@ def linearizer_spec(
         "needs": [_unique(_path(p) for p in _state_paths(kind) if not _is_sure(p, kind.guard)) for kind in m.kinds],
     }
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
-    spec["parts"] = parts
+    spec |= {"parts": parts, "windows": list(windows), "window_nodes": WINDOW_NODES}
     if any(lengths is not None for _, lengths in checked):
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
     spec["none_is_unknown"] = given.none_is_unknown

@@ -19,8 +19,8 @@ from cortex import _native
 from cortex.codegen.target import Target
 from cortex.cost.sites import Block, Sites
 from cortex.ilir.ir import Buffer, Case, For, Func, If, Mark, Scope, Stmt, Switch
-from cortex.ir.scalar import Binary, Expr, Int
-from cortex.lower.linear_form import NUM_GROUPS, LinearForm
+from cortex.ir.scalar import Binary, Expr, Index, Int, Var
+from cortex.lower.linear_form import NUM_GROUPS, NUM_WINDOWS, WINDOW_GROUP, LinearForm
 from cortex.lower.places import GROUP
 from cortex.runtime.storage import Array
 
@@ -32,10 +32,10 @@ CALLS, SECONDS = 5, 0.15
 class Timeline:
     """Microseconds since the start of the request: begin and end of each phase in each group on each thread.
 
-    Shape (threads, groups + 1, phases, 2), the last row being what runs outside the loop over groups; NaN where a
-    thread does not run a phase. These are from the fastest run, which took `us` as a whole. `spent` (threads,
-    groups + 1, phases) is the least time that each phase took in any run: where other programs interrupt every run,
-    they rarely hit the same phase.
+    Shape (threads, groups + 1, phases, 2), the last row being what runs outside the loop over groups; what runs ahead
+    of a window is in the row of its first group. NaN where a thread does not run a phase. These are from the fastest
+    run, which took `us` as a whole. `spent` (threads, groups + 1, phases) is the least time that each phase took in any
+    run: where other programs interrupt every run, they rarely hit the same phase.
     """
 
     times: Array
@@ -49,27 +49,28 @@ def instrument(f: Func) -> Func:
     phase_of = {id(s.body): s.phase for s in sites.sites}
     inside = {p.number: p.in_groups for p in sites.phases}
 
-    def block(body: Block) -> Block:
-        return tuple(new for s in body for new in statement(s))
+    def block(body: Block, outside: Expr) -> Block:
+        return tuple(new for s in body for new in statement(s, outside))
 
-    def statement(s: Stmt) -> tuple[Stmt, ...]:
+    def statement(s: Stmt, outside: Expr) -> tuple[Stmt, ...]:
         match s:
             case For():
                 phase = phase_of[id(s.body)]
                 if phase == 0:
-                    return (replace(s, body=block(s.body)),)
-                row: Expr = GROUP if inside[phase] else NUM_GROUPS
+                    first = Index(WINDOW_GROUP.name, (Var(s.var),)) if s.hi == NUM_WINDOWS else outside
+                    return (replace(s, body=block(s.body, first)),)
+                row: Expr = GROUP if inside[phase] else outside
                 begin, end = (Mark(STAMPS, (row, Int(phase), Int(which))) for which in (0, 1))
                 return begin, s, end
             case If(cond, then, orelse):
-                return (If(cond, block(then), block(orelse)),)
+                return (If(cond, block(then, outside), block(orelse, outside)),)
             case Switch(value, cases):
-                return (Switch(value, tuple(Case(c.value, block(c.body)) for c in cases)),)
+                return (Switch(value, tuple(Case(c.value, block(c.body, outside)) for c in cases)),)
             case _:
                 return (s,)
 
     shape = (Binary("add", NUM_GROUPS, Int(1)), Int(len(sites.phases)), Int(2))
-    return replace(f, buffers=(*f.buffers, Buffer(STAMPS, "i64", shape, Scope.SCRATCH)), body=block(f.body))
+    return replace(f, buffers=(*f.buffers, Buffer(STAMPS, "i64", shape, Scope.SCRATCH)), body=block(f.body, NUM_GROUPS))
 
 
 def timeline(f: Func, target: Target, form: LinearForm, params: Mapping[str, Any], threads: int = 1) -> Timeline:

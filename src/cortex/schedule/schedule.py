@@ -45,6 +45,7 @@ from cortex.schedule.tile import Tile
 from cortex.schedule.unroll import Unroll
 from cortex.schedule.vector_reduce import VectorReduce
 from cortex.schedule.vectorize import Vectorize
+from cortex.schedule.windows import Windows
 
 RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
     *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup, InputsInside),
@@ -53,7 +54,7 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave, Stream),
-    *(Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
+    *(Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)
 

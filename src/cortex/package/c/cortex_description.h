@@ -117,7 +117,9 @@ typedef struct {
   int32_t num_slots, num_lists, num_columns, num_kinds, num_ints, num_floats, num_states, num_weights;
   int32_t num_sizes, num_arguments;
   int32_t batching, shares_groups, dedup, parts, unrolled, has_reads, for_team;
+  int32_t num_windows, window_nodes; /* kinds whose nodes are listed by windows; the most of a window of groups */
   int32_t tree;
+  const int32_t *windows;
   const cortex_test *tests;
   const cortex_int_field *ints;
   const cortex_float_field *floats;

@@ -31,7 +31,8 @@ enum cortex_use {
   ROOM_DEMAND, ROOM_INTS, ROOM_FLOATS, ROOM_INT_ARRAYS, ROOM_FLOAT_ARRAYS, ROOM_FIRST, ROOM_FIRST_EQUAL, ROOM_UNIQUE, ROOM_TABLE, ROOM_HASHES,
   ROOM_CHOSEN, ROOM_PARENTS, ROOM_INLINED, ROOM_RANK, ROOM_WAITS, ROOM_PARENT_START, ROOM_PARENT, ROOM_READY,
   ROOM_GROUP_KIND_OF, ROOM_PART, ROOM_SETS, ROOM_COUNT, ROOM_SORTED, ROOM_BY_GROUP, ROOM_ID_OF, ROOM_NODE_OF,
-  ROOM_GROUP_START, ROOM_GROUP_LEN, ROOM_GROUP_KIND, ROOM_KIND_START, ROOM_PART_GROUP, ROOM_SIZES, NUM_ROOMS
+  ROOM_GROUP_START, ROOM_GROUP_LEN, ROOM_GROUP_KIND, ROOM_KIND_START, ROOM_PART_GROUP, ROOM_WINDOWS, ROOM_PLACES,
+  ROOM_SIZES, NUM_ROOMS
 };
 
 /* A request on its way to the linear form. Nodes are the user's; the edges of a node stand together, one for each slot
@@ -41,7 +42,7 @@ typedef struct {
   const cortex_request *in;
   cortex_error *error;
   cortex_room rooms[NUM_ROOMS];
-  int64_t n, num_user_nodes, num_roots, num_groups, num_parts;
+  int64_t n, num_user_nodes, num_roots, num_groups, num_parts, num_windows, max_window;
   int64_t *edge_start;
   int32_t *edge_child, *list_len, *height, *kind, *roots;
   uint8_t *demand; /* per node and field: read by a node further up; NULL where no kind reads so */
@@ -50,6 +51,7 @@ typedef struct {
   int32_t *unique_of, *first; /* of the user's nodes the node that stands for them, and back; NULL without dedup */
   int32_t *rank, *group_kind_of, *part;
   int32_t *id_of, *node_of, *group_start, *group_len, *group_kind, *kind_start, *part_group;
+  int32_t *windows; /* per window its first group and, for each kind of `d->windows`, the place of its first node */
   int64_t *sizes;
 } cortex_linear;
 

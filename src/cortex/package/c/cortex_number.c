@@ -106,7 +106,37 @@ static void count_sizes(cortex_linear *l) {
   sizes[CORTEX_MAX_GROUP] = max_group;
   int32_t next = CORTEX_FIRST_LIST_SIZE + 2 * lists;
   if (l->d->parts) sizes[next++] = l->num_parts;
+  if (l->d->num_windows) {
+    sizes[next++] = l->num_windows;
+    sizes[next++] = l->max_window;
+  }
   if (l->d->dedup) sizes[next] = l->num_user_nodes;
+}
+
+/* Divide the groups into windows. */
+static int find_windows(cortex_linear *l) {
+  const cortex_description *d = l->d;
+  const int64_t columns = 1 + (int64_t)d->num_windows;
+  l->num_windows = l->max_window = 0;
+  if (!d->num_windows) return CORTEX_OK;
+  l->windows = cortex_reserve(l, ROOM_WINDOWS, (l->num_groups + 1) * columns, sizeof(int32_t));
+  int32_t *place = cortex_reserve(l, ROOM_PLACES, (int64_t)d->num_kinds + 1, sizeof(int32_t));
+  if (!l->windows || !place) return CORTEX_OUT_OF_MEMORY;
+  memcpy(place, l->kind_start, (size_t)(d->num_kinds + 1) * sizeof(int32_t));
+  int64_t nodes = 0;
+  for (int64_t g = 0; g <= l->num_groups; ++g) {
+    const int64_t length = g < l->num_groups ? l->group_len[g] : 0;
+    if (g == 0 || g == l->num_groups || nodes + length > d->window_nodes) {
+      int32_t *window = l->windows + (g == 0 ? 0 : ++l->num_windows) * columns;
+      *window++ = (int32_t)g;
+      for (int32_t i = 0; i < d->num_windows; ++i) *window++ = place[d->windows[i]];
+      if (nodes > l->max_window) l->max_window = nodes;
+      nodes = 0;
+    }
+    nodes += length;
+    for (int64_t i = 0; i < length; ++i) ++place[l->kind[l->node_of[l->group_start[g] + i]]];
+  }
+  return CORTEX_OK;
 }
 
 int cortex_number(cortex_linear *l, int64_t parts) {
@@ -123,7 +153,7 @@ int cortex_number(cortex_linear *l, int64_t parts) {
   l->group_kind = cortex_reserve(l, ROOM_GROUP_KIND, n, sizeof(int32_t));
   l->kind_start = cortex_reserve(l, ROOM_KIND_START, (int64_t)kinds + 1, sizeof(int32_t));
   l->part_group = cortex_reserve(l, ROOM_PART_GROUP, CORTEX_MOST_THREADS + 1, sizeof(int32_t));
-  l->sizes = cortex_reserve(l, ROOM_SIZES, CORTEX_FIRST_LIST_SIZE + 2 * (int64_t)l->d->num_lists + 2, sizeof(int64_t));
+  l->sizes = cortex_reserve(l, ROOM_SIZES, CORTEX_FIRST_LIST_SIZE + 2 * (int64_t)l->d->num_lists + 4, sizeof(int64_t));
   if (!sorted || !l->id_of || !l->node_of || !l->group_start || !l->group_len || !l->group_kind || !l->kind_start ||
       !l->part_group || !l->sizes)
     return CORTEX_OUT_OF_MEMORY;
@@ -152,12 +182,14 @@ int cortex_number(cortex_linear *l, int64_t parts) {
     l->group_kind[l->num_groups++] = l->group_kind_of[v];
   }
   l->part_group[part] = (int32_t)l->num_groups;
+  if (find_windows(l)) return CORTEX_OUT_OF_MEMORY;
   count_sizes(l);
   return CORTEX_OK;
 }
 
 int32_t cortex_num_index_arrays(const cortex_description *d) {
-  return 5 + (d->shares_groups != 0) + (d->parts != 0) + d->num_slots + 3 * d->num_lists + d->num_ints + 2;
+  const int32_t windows = d->num_windows ? 1 + d->num_windows : 0;
+  return 5 + (d->shares_groups != 0) + (d->parts != 0) + windows + d->num_slots + 3 * d->num_lists + d->num_ints + 2;
 }
 
 int64_t cortex_index_rows(const cortex_description *d, int32_t number, const int64_t *sizes) {
@@ -168,6 +200,8 @@ int64_t cortex_index_rows(const cortex_description *d, int32_t number, const int
   number -= 5;
   if (d->shares_groups && number-- == 0) return sizes[CORTEX_NUM_NODES];
   if (d->parts && number-- == 0) return sizes[after_lists] + 1;
+  if (d->num_windows && number <= d->num_windows) return sizes[after_lists + (d->parts != 0)] + 1;
+  if (d->num_windows) number -= 1 + d->num_windows;
   if (number < d->num_slots) return sizes[CORTEX_NUM_NODES];
   number -= d->num_slots;
   if (number < 3 * d->num_lists)
@@ -175,7 +209,7 @@ int64_t cortex_index_rows(const cortex_description *d, int32_t number, const int
   number -= 3 * d->num_lists;
   if (number < d->num_ints) return sizes[CORTEX_NUM_NODES];
   if (number == d->num_ints) return sizes[CORTEX_NUM_ROOTS];
-  return d->dedup ? sizes[after_lists + (d->parts != 0)] : sizes[CORTEX_NUM_NODES];
+  return d->dedup ? sizes[after_lists + (d->parts != 0) + (d->num_windows ? 2 : 0)] : sizes[CORTEX_NUM_NODES];
 }
 
 /* Within a kind ids fall as groups run, so the groups in order give each kind's nodes from the last one down. */
@@ -236,6 +270,8 @@ void cortex_emit(const cortex_linear *l, int32_t *const *index, float *const *fl
     ++index;
   }
   if (d->parts) memcpy(*index++, l->part_group, (size_t)(l->num_parts + 1) * sizeof(int32_t));
+  for (int64_t c = 0, columns = 1 + (int64_t)d->num_windows; d->num_windows && c < columns; ++c, ++index)
+    for (int64_t w = 0; w <= l->num_windows; ++w) (*index)[w] = l->windows[w * columns + c];
   emit_edges(l, index, index + d->num_slots);
   index += d->num_slots + 3 * d->num_lists;
   if (l->first) emit_staged(l, index, floats);
