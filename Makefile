@@ -6,7 +6,7 @@ READY  := .venv/.ready
 FAST   := $(wildcard tests/[1-6]?_*)
 NATIVE := $(shell find native -type f 2>/dev/null)
 
-.PHONY: demo test test-aarch64 check golden bench performance fuzz clean
+.PHONY: demo test test-aarch64 check golden bench performance primitives fuzz clean
 
 demo: $(READY)
 	$(BIN)/cortex demo
@@ -39,9 +39,13 @@ bench: $(READY)
 performance: $(READY)
 	$(BIN)/python benchmarks/performance_page.py
 
+# Measure what docs/primitives.md states of convolutions and matrix products, and write it: about six minutes.
+primitives: $(READY)
+	$(BIN)/python benchmarks/primitives_page.py
+
 # Many more random models, structures and schedules than `make test` tries.
 fuzz: $(READY)
-	CORTEX_FUZZ=long $(BIN)/python -m pytest -q tests/fuzz tests/55_schedule/test_random_schedules.py
+	CORTEX_FUZZ=long $(BIN)/python -m pytest -q tests/fuzz tests/55_schedule/test_random_schedules.py tests/95_primitives
 
 clean:
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

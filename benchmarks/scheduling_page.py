@@ -50,7 +50,7 @@ def section(step: type[Step[Any]]) -> str:
     lines = [f"### {signature(step)}", *summary.split("\n")]
     for paragraph in rest.split("\n\n") if rest else []:
         figure = paragraph.startswith(("before:", "after:"))
-        lines += ["", "```", *paragraph.split("\n"), "```"] if figure else ["", *paragraph.split("\n")]
+        lines += ["```", *paragraph.split("\n"), "```"] if figure else ["", *paragraph.split("\n")]
     return "\n".join(lines)
 
 

@@ -140,6 +140,8 @@ def test_affine_decomposition(e: Expr, env: dict[str, int]) -> None:
         (Binary("floordiv", Binary("floordiv", n, Int(3)), Int(5)), "n//15"),
         (Binary("floordiv", Binary("add", Binary("mul", n, Int(4)), i), Int(4)), "n + i//4"),
         (Binary("floordiv", Binary("add", Binary("mul", n, Int(4)), k), Int(4)), "(n*4 + k) // 4"),
+        (Binary("floordiv", add(add(mul(n, 48), mul(k, 16)), j), Int(32)), "(n*3 + k) // 2"),
+        (Binary("mod", add(add(mul(n, 48), mul(k, 16)), j), Int(32)), "((n*3 + k) mod 2) * 16 + j"),
         (Binary("min", Int(8), Binary("min", n, Int(4))), "min(n, 4)"),
         (Binary("max", i, Int(-1)), "i"),
         (Binary("lt", j, Int(4)), "true"),

@@ -17,6 +17,7 @@ from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
 from cortex.schedule.schedule import LOOP_STEPS
+from cortex.schedule.stream import Stream
 from cortex.schedule.tile import Tile
 from cortex.schedule.windows import Windows
 
@@ -50,7 +51,8 @@ TABLES = (
 )
 LEGAL: Cases = {name: case for table in TABLES for name, case in table.LEGAL.items()}
 REFUSED: Cases = {name: case for table in TABLES for name, case in table.REFUSED.items()}
-ELSEWHERE = {Parallel, ParallelTrees, Alone, PlaceBarriers, Persist, Windows}  # see tests/56_parallel, test_windows.py
+# see test_stream.py, test_windows.py, tests/56_parallel
+ELSEWHERE = {Stream, Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist}
 
 
 @pytest.mark.parametrize("name", LEGAL)

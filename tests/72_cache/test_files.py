@@ -16,7 +16,7 @@ import pytest
 from cortex.cache import files
 from cortex.cache.encoding import decode, encode
 from cortex.cache.entry import MAGIC, Entry
-from cortex.ilir.ir import Scope
+from cortex.ilir.ir import Buffer, Scope
 from cortex.ir.source import Span
 from cortex.ra import ir as ra
 
@@ -137,6 +137,14 @@ def test_nodes_come_back_as_they_were() -> None:
     again = decode(json.loads(json.dumps(encode(value))))
     assert repr(again) == repr(value) and again == value
     assert again[0].span is None
+
+
+def test_what_was_written_before_a_field_was_known_has_its_default() -> None:
+    b = Buffer("x", "f32", (), Scope.STATE)
+    data = encode(b)
+    assert decode({"ilir.Buffer": data["ilir.Buffer"][:-1]}) == b
+    with pytest.raises(TypeError):
+        decode({"ilir.Buffer": ["x"]})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -34,6 +34,11 @@ class Case:
     activation: str | None = None
     channels_last: bool = True
     threads: int = 1
+    block: int = 0  # channels that lie together, in the layout NCHW<block>c
+
+    @property
+    def layout(self) -> str:
+        return f"NCHW{self.block}c" if self.block else "NCHW"
 
     @property
     def fits(self) -> bool:
@@ -57,8 +62,23 @@ def random_case(seed: int) -> Case:
             (1, 1) if r.random() < 0.3 else both(1, 2, 3, 3, 5), both(1, 1, 2, 3), both(0, 0, 1, 2, 5), both(1, 1, 2),
             r.random() < 0.7, r.random() < 0.3, r.choice((None, *ACTIVATIONS)), r.random() < 0.6, r.choice((1, 1, 2)),
         )  # fmt: skip
+        if r.random() < 0.25:  # channels in blocks, read as they are or not
+            size, times = r.choice(((1, 3), (2, 1), (4, 3), (8, 1), (8, 3), (16, 1), (16, 2), (32, 1))), r.randint(1, 2)
+            many, few = (size[0] * size[1], size[0] * times) if groups < 10 else (1, 1)
+            groups = size[0] * 2 if groups >= 10 else groups
+            case = replace(case, groups=groups, channels=many, filters=few, block=size[0])
         if case.fits:
             return case
+
+
+def in_blocks(x: torch.Tensor, block: int) -> torch.Tensor:
+    """Images (batch, channels, rows, columns) as (batch, channels / block, rows, columns, block)."""
+    return x.unflatten(1, (-1, block)).movedim(2, -1).contiguous()
+
+
+def out_of_blocks(x: torch.Tensor) -> torch.Tensor:
+    """The opposite."""
+    return x.movedim(-1, 2).flatten(1, 2)
 
 
 def deviation(c: Case, seed: int = 0, **options: Any) -> float:
@@ -75,10 +95,12 @@ def deviation(c: Case, seed: int = 0, **options: Any) -> float:
     if c.activation is not None:
         wanted = ACTIVATIONS[c.activation](wanted)
     names = dict(zip(("stride", "padding", "dilation", "groups"), given, strict=True))
-    conv = cortex.conv2d(w, b, **names, activation=c.activation, threads=c.threads, **options)
-    if c.channels_last:
-        x = x.contiguous(memory_format=torch.channels_last)
-    found = conv(x, residual=residual)
+    conv = cortex.conv2d(w, b, **names, activation=c.activation, threads=c.threads, layout=c.layout, **options)
+    if c.block:
+        given_residual = None if residual is None else in_blocks(residual, c.block)
+        found = out_of_blocks(conv(in_blocks(x, c.block), residual=given_residual))
+    else:
+        found = conv(x.contiguous(memory_format=torch.channels_last) if c.channels_last else x, residual=residual)
     assert found.shape == wanted.shape
     assert found.dtype == torch.float32
     terms = c.channels * c.kernel[0] * c.kernel[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from cortex.codegen.target import Target  # noqa: E402
 from cortex.primitives.choose import Ranking  # noqa: E402
 from cortex.primitives.compiled import machine_of  # noqa: E402
 from cortex.primitives.convolution import lower  # noqa: E402
+from cortex.runtime.kernel import Kernel  # noqa: E402
+from cortex.schedule.stream import Stream  # noqa: E402
 
 TOLERANCE = 5e-6
 ONE, NO = (1, 1), (0, 0)
@@ -37,6 +40,13 @@ EDGES = {
     "pointwise_default_format": Case(1, (7, 7), 1, 32, 64, (1, 1), ONE, NO, ONE, channels_last=False),
     "image_fills_vectors": Case(2, (9, 7), 1, 20, 35, (1, 1), ONE, NO, ONE, residual=True, channels_last=False),
     "threads": Case(1, (14, 14), 1, 32, 96, (3, 3), ONE, (1, 1), ONE, threads=2),
+    "blocks": Case(2, (9, 8), 1, 48, 64, (3, 3), ONE, (1, 1), ONE, residual=True, activation="relu", block=16),
+    "blocks_dilated": Case(1, (11, 9), 1, 32, 32, (3, 3), (2, 1), (2, 2), (2, 2), threads=2, block=16),
+    "blocks_pointwise": Case(2, (7, 7), 1, 64, 32, (1, 1), ONE, NO, ONE, residual=True, block=16),
+    "blocks_groups": Case(1, (8, 9), 2, 32, 16, (3, 3), ONE, (1, 1), ONE, threads=2, block=16),
+    "blocks_depthwise": Case(1, (9, 9), 32, 1, 1, (3, 3), ONE, (1, 1), ONE, residual=True, block=16),
+    "blocks_smaller_than_a_vector": Case(1, (9, 9), 1, 12, 20, (3, 3), ONE, (1, 1), ONE, residual=True, block=4),
+    "blocks_over_groups": Case(1, (6, 7), 4, 4, 12, (3, 3), ONE, (1, 1), ONE, block=8),
 }
 
 
@@ -52,7 +62,9 @@ def test_random_shapes() -> None:
 
 
 @pytest.mark.parametrize("level", ["avx2", "sse2"])
-@pytest.mark.parametrize("name", ["groups", "one_by_seven", "depthwise", "default_format"])
+@pytest.mark.parametrize(
+    "name", ["groups", "one_by_seven", "depthwise", "default_format", "blocks", "blocks_groups", "blocks_depthwise"]
+)
 def test_other_instruction_sets(name: str, level: str) -> None:
     assert deviation(EDGES[name], target=Target.x86(level)) < TOLERANCE  # type: ignore[arg-type]
 
@@ -94,6 +106,32 @@ def test_nothing_is_copied_and_out_is_written() -> None:
     torch.testing.assert_close(out, conv(x))
 
 
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("layout", "shape"), [("NHWC", (2, 5, 6, 32)), ("NCHW", (2, 32, 5, 6)), ("NCHW16c", (2, 2, 5, 6, 16))]
+)
+def test_kernels_are_given_the_callers_own_memory(
+    layout: str, shape: tuple[int, ...], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+    run = Kernel.run
+
+    def recorded(self: Kernel, inputs: tuple[np.ndarray, ...], out: np.ndarray, *rest: object) -> np.ndarray:
+        seen.append((inputs[0].ctypes.data, out.ctypes.data))
+        return run(self, inputs, out, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Kernel, "run", recorded)
+    conv = cortex.conv2d(torch.randn(32, 32, 3, 3), padding=1, layout=layout)
+    x = torch.randn(shape)
+    out = torch.full(shape, torch.nan)
+    if kind == "torch":
+        assert conv(x, out=out) is out
+    else:
+        conv(x.numpy(), out=out.numpy())
+    assert seen == [(x.data_ptr(), out.data_ptr())]
+    assert not out.isnan().any()
+
+
 def test_modules_of_pytorch() -> None:
     module = torch.nn.Conv2d(6, 8, (3, 2), stride=(2, 1), padding="valid", dilation=(1, 2), groups=2).eval()
     x = torch.randn(2, 6, 11, 12)
@@ -123,14 +161,73 @@ def test_same_bits_on_any_number_of_threads_and_from_many_callers() -> None:
     assert not different
 
 
-def test_tuning_changes_the_way_and_not_the_result() -> None:
+def test_tuning_changes_the_way_and_not_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     w, x = torch.randn(32, 8, 3, 3), torch.randn(1, 8, 14, 14)
+    machine = machine_of(Target.host())
+    monkeypatch.setattr("cortex.primitives.compiled.machine_of", lambda _: machine)
+    monkeypatch.setenv("CORTEX_CACHE", str(tmp_path))
     tuned, chosen = cortex.conv2d(w, padding=1, tune=3), cortex.conv2d(w, padding=1)
     assert torch.equal(tuned(x), chosen(x))
     c = tuned.shape_of(x.numpy())
-    best = Ranking(lower(c), machine_of(Target.host())).choices[:3]
+    best = Ranking(lower(c), machine).choices[:3]
     assert tuned.compiled(c).variant in {choice.variant for choice in best}
     assert chosen.compiled(c).variant == best[0].variant
+
+
+def test_the_published_cost_can_be_asked_for() -> None:
+    w, x = torch.randn(64, 32, 3, 3), torch.randn(1, 32, 28, 28)
+    default, published = cortex.conv2d(w, padding=1), cortex.conv2d(w, padding=1, cost="working sets")
+    assert torch.equal(default(x), published(x))
+    c = default.shape_of(x.numpy())
+    ranking = Ranking(lower(c), machine_of(Target.host()), "working sets")
+    assert published.compiled(c).variant == ranking.choices[0].variant != default.compiled(c).variant
+
+
+def test_tuning_is_done_once_per_shape_instruction_set_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, runs = machine_of(Target.host()), list[int]()
+    monkeypatch.setattr("cortex.primitives.compiled.machine_of", lambda _: machine)
+    monkeypatch.setenv("CORTEX_CACHE", str(tmp_path))
+
+    def times(f: object, built: list[object], threads: int) -> list[float]:
+        runs.append(threads)
+        return [float(len(built) - i) for i in range(len(built))]  # the last is the fastest
+
+    monkeypatch.setattr("cortex.primitives.compiled._times", times)
+    w, x = torch.randn(32, 8, 3, 3), torch.randn(1, 8, 14, 14)
+
+    def variant(size: int = 14, tune: int = 3, threads: int = 1, target: Target | None = None) -> object:
+        conv = cortex.conv2d(w, padding=1, tune=tune, target=target)
+        return conv.compiled(conv.shape_of(x[:, :, :size].numpy()), threads).variant
+
+    third = variant()
+    assert third == Ranking(lower(cortex.conv2d(w, padding=1).shape_of(x.numpy())), machine).choices[2].variant
+    assert variant() == variant(tune=2) == third
+    assert runs == [1]
+    for changed in ({"size": 12}, {"threads": 2}, {"target": Target.x86("avx2")}, {"tune": 4}):
+        variant(**changed)  # type: ignore[arg-type]
+        variant(**changed)  # type: ignore[arg-type]
+    assert runs == [1, 1, 2, 1, 1]
+    for file in (tmp_path / "tuned").iterdir():
+        file.write_text(file.read_text().replace('"height": ', '"height": 1'))  # no such tile
+    variant()
+    assert runs == [1, 1, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["groups", "threads", "blocks", "blocks_pointwise", "default_format", "depthwise"])
+def test_streamed_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cortex.primitives.compiled.streaming_pays", lambda size, machine: True)
+    assert deviation(EDGES[name]) < TOLERANCE
+
+
+def test_only_results_larger_than_the_caches_are_streamed() -> None:
+    conv = cortex.conv2d(torch.randn(64, 1, 1, 1))
+
+    def streams(rows: int) -> bool:
+        return Stream("y") in conv.compiled(conv.shape_of(np.broadcast_to(np.float32(0), (1, 1, rows, 1024)))).schedule
+
+    assert streams(4096) and not streams(4)
 
 
 def test_nan_goes_through_relu() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cortex.bench.ranking import authors, expected_best, spearman
-from cortex.cost.machine import Machine
-from cortex.cost.reuse import LINE, Loop, Use, crowded, exact_lines, movement
+from cortex.cost.machine import MIB, Machine
+from cortex.cost.reuse import LINE, Loop, Use, crowded, exact_lines, movement, streaming_pays
 from cortex.cost.working_sets import Hierarchy, placed, published_cost, working_sets
 from cortex.ilir.ir import Func
 from cortex.ir.scalar import Binary, Expr, Int, Var
@@ -96,6 +96,13 @@ def test_a_choice_takes_less_than_a_second_and_runs_nothing(cost: str) -> None:
     assert time.process_time() - start < 1.0
     assert len(choices) > 100
     assert choices == sorted(choices, key=lambda c: c.cost)
+
+
+def test_results_beyond_the_caches_are_streamed() -> None:
+    machine = Machine.example()  # reads 31 GB/s of 4 MiB, 17 GB/s of 64 MiB
+    assert not streaming_pays(1 * MIB, machine)
+    assert not streaming_pays(8 * MIB, machine)
+    assert streaming_pays(64 * MIB, machine)
 
 
 def test_ties_are_broken_by_the_mean() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cortex
+from cortex.schedule.parallel import Parallel
 
 SHAPES = [(1, 1, 1), (1, 256, 300), (3, 17, 5), (13, 33, 64), (49, 48, 20), (32, 100, 7), (196, 64, 33)]
 
@@ -47,6 +48,16 @@ def test_any_axes_before_the_last() -> None:
     assert multiply(x[0, 0, 0]).shape == (9,)
     assert multiply(x[:0]).shape == (0, 3, 4, 9)
     np.testing.assert_array_equal(multiply(x)[1, 2], multiply(x[1, 2]))
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(1, 1), (256, 2)])
+def test_what_is_small_is_left_to_one_thread(rows: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cortex.primitives.compiled.SHARING_NS", 4000.0)
+    multiply, x = cortex.matmul(numbers(256, 128)), numbers(rows, 256)
+    np.testing.assert_array_equal(multiply(x, threads=2), multiply(x))
+    found = multiply.compiled(multiply.shape_of(x)[0], 2)
+    assert found.threads == threads
+    assert any(isinstance(step, Parallel) for step in found.schedule) == (threads == 2)
 
 
 def test_out_is_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,19 @@ import pytest
 from cortex.codegen.llvm.assembly import kernels, spills
 from cortex.codegen.llvm.build import assembly
 from cortex.codegen.llvm.module import module_text
-from cortex.codegen.target import Target
+from cortex.codegen.target import CPUS, Target
+from cortex.cost.machine import Machine
 from cortex.ilir.interp import run as interpret
 from cortex.ilir.ir import Func
+from cortex.primitives.choose import Ranking
 from cortex.primitives.compiled import finished, schedule_of
 from cortex.primitives.convolution import Convolution, lower, weight_shape
 from cortex.primitives.epilogue import Epilogue
 from cortex.primitives.product import Product
 from cortex.primitives.product import lower as lower_product
-from cortex.primitives.variants import Shape, Variant, candidates, register_tiles
+from cortex.primitives.variants import Shape, Variant, candidates, name_in_program, register_tiles
 from cortex.runtime.kernel import Kernel
+from cortex.schedule.parallel import Parallel
 from cortex.schedule.registers import Registers
 
 AVX512, AVX2 = Registers(32, 16), Registers(16, 8)
@@ -60,7 +64,8 @@ def test_random_variants_compute_the_same(c: Convolution, threads: int) -> None:
     x, w, b = data(c)
     wanted = reference(c, x, w, b)
     f, target = lower(c), Target.host()
-    every = list(candidates(f, Registers(target.registers, target.lanes)))
+    every = list(candidates(f, Registers(target.registers, target.lanes), threads))
+    assert {bool(v.shared) for v in every} == {threads > 1}
     for v in random.Random(threads).sample(every, 12):
         program = finished(f, schedule_of(f, v, target, threads, False))
         kernel = Kernel(program, target, {"w": w.reshape(weight_shape(c)), "bias": b})
@@ -74,6 +79,39 @@ def test_the_program_before_any_step_is_the_definition() -> None:
     given = {"x": x.reshape(1, 4, 6), "w": w.reshape(weight_shape(c)), "bias": b}
     found = interpret(lower(c), {}, {}, given)
     np.testing.assert_allclose(found.buffers["y"], reference(c, x, w, b), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("v", "texts"),
+    [
+        (Variant(7, 3, shared="n"), {"n"}),
+        (Variant(7, 3, band=3, shared="bands"), {"p_o"}),
+        (Variant(7, 3, panel=48, shared="panels"), {"k_o"}),
+        (Variant(7, 3, shared="blocks"), {"k_o"}),
+        (Variant(7, 2, band=3, panel=48, shared="blocks"), {"k_i_o", "q_o_1"}),  # the rest shares a loop of its own
+        (Variant(7, 4, shared="lines"), {"p_in", "p_in_1"}),
+        (Variant(7, 4, blocks_first=False, shared="lines"), {"p"}),
+        (Variant(7, 4, shared="rows"), {"q_o", "q_o_1"}),
+    ],
+)
+def test_threads_share_the_loop_of_a_variant_in_all_its_copies(v: Variant, texts: set[str]) -> None:
+    f = lower(CONV)
+    shared = [s for s in schedule_of(f, v, Target.x86("avx512"), 2, False) if isinstance(s, Parallel)]
+    assert {s.loop for s in shared} == texts | {"copy_n"}
+    assert name_in_program(Shape.of(f), v) in texts
+
+
+def test_the_busiest_thread_counts() -> None:
+    f, machine = lower(Convolution(1, (7, 7), 64, 320, (3, 3), padding=((1, 1), (1, 1)))), Machine.example()
+    one, two = Ranking(f, machine), Ranking(f, machine, threads=2)
+    whole = one.computing_ns(Variant(7, 4))
+    assert two.computing_ns(Variant(7, 4, shared="lines")) == pytest.approx(whole * 4 / 7)
+    assert two.computing_ns(Variant(7, 4, shared="blocks")) == pytest.approx(whole * 3 / 5)
+    assert two.computing_ns(Variant(7, 2, shared="blocks")) == pytest.approx(one.computing_ns(Variant(7, 2)) / 2)
+    assert two.choices[0].variant.shared in ("blocks", "panels")
+    # 3 blocks of 6 vectors, and 2 vectors, which threads share by their own rows
+    assert two._share(Variant(7, 6, shared="blocks"), True, True) == 2 / 3
+    assert two._share(Variant(7, 6, shared="blocks"), False, True) == 4 / 7
 
 
 def test_there_are_hundreds_of_variants_of_a_layer_and_all_apply() -> None:
@@ -112,3 +150,21 @@ def test_tiles_do_not_spill(level: Any, height: int, vectors: int) -> None:
         found = kernels(text)
         assert any(k.multiply_adds >= height * vectors for k in found)
         assert not spills(text)
+
+
+@pytest.mark.parametrize("cpu", CPUS["aarch64-linux-gnu"])
+@pytest.mark.parametrize(("height", "vectors"), [(13, 2), (8, 3), (6, 4), (28, 1)])
+def test_neon_tiles_multiply_by_element_and_do_not_spill(cpu: str, height: int, vectors: int) -> None:
+    target = Target.named("aarch64-linux-gnu", cpu)
+    conv = Convolution(1, (28, 28), 32, 192, (3, 3), padding=((1, 1), (1, 1)), epilogue=Epilogue(True, True, "relu"))
+    for f in (lower(conv), lower_product(Product(196, 192, 64))):
+        rows = Shape.of(f).extents[Shape.of(f).rows]
+        fits = register_tiles(rows, 192, Registers(target.registers, target.lanes, target.broadcasts))
+        assert (height, vectors) in fits
+        text = code(f, Variant(height, vectors), target)
+        assert not spills(text)
+        kernel = max(kernels(text), key=lambda k: k.multiply_adds)
+        sums = [i for i in kernel.instructions if i.startswith("fmla")]
+        assert len(sums) >= height * vectors
+        by_element = [i for i in sums if re.search(r"v\d+\.4s, v\d+\.4s, v\d+\.s\[\d\]", i)]
+        assert len(by_element) >= 0.85 * len(sums)

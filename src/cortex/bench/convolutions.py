@@ -2,8 +2,10 @@
 
 Both take the user's arrays and give new ones; copies for padding are in the time of both. oneDNN is given images in
 PyTorch's default and in its channels-last memory format, Cortex in the latter; the better of oneDNN's two counts.
-MKL multiplies by the matrix as it is given and by its transpose, as a Linear module does; the better counts. Each call
-that is timed follows one that is not, so that a system meets its own weights in the caches.
+MKL multiplies by the matrix as it is given and by its transpose, as a Linear module does; the better counts. Calls
+that are timed follow one that is not, so that a system meets its own weights in the caches. On several threads a turn
+begins when the process has come to rest: threads of OpenMP look for work for milliseconds after a call, which takes a
+processor from whoever is next (see timing.py).
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cortex.bench.timing import come_to_rest, paused_gc
 from cortex.errors import InternalError
 from cortex.primitives.conv2d import conv2d
 from cortex.primitives.convolution import Convolution
 from cortex.primitives.matmul import matmul
 
-LEAST_ROUNDS = 5
+LEAST_CALLS, CALLS = 6, 3
+"""Timed calls of a system: at least so many, and so many in a turn."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ def run_layer(layer: Layer, batch: int, threads: int, budget: float) -> list[Row
         wrong = float((ours(last) - theirs(x, w, b, layer.stride, pad)).abs().max())
         if not wrong < 1e-4:
             raise InternalError(f"{layer.name}: the results differ from PyTorch's by {wrong}")
-        return _rows(layer, batch, threads, layer.convolution(batch).flops, in_turns(systems, budget))
+        return _rows(layer, batch, threads, layer.convolution(batch).flops, in_turns(systems, budget, threads))
 
 
 def run_product(product: Multiplication, threads: int, budget: float) -> list[Row]:
@@ -147,7 +151,7 @@ def run_product(product: Multiplication, threads: int, budget: float) -> list[Ro
         if not wrong < 1e-4:
             raise InternalError(f"{product.name}: the results differ from PyTorch's by {wrong}")
         flops = 2 * product.rows * product.columns * product.depth
-        return _rows(product, 1, threads, flops, in_turns(systems, budget))
+        return _rows(product, 1, threads, flops, in_turns(systems, budget, threads))
 
 
 def _rows(
@@ -164,14 +168,18 @@ def _rows(
     return [cortex, max(others, key=lambda r: r.gflops_best)]
 
 
-def in_turns(systems: dict[Any, Callable[[], Any]], budget: float) -> dict[Any, list[float]]:
-    """Seconds of each system's calls, one timed call of each after the other, every one just after an untimed one."""
+def in_turns(systems: dict[Any, Callable[[], Any]], budget: float, threads: int = 1) -> dict[Any, list[float]]:
+    """Seconds of each system's calls: in turns, a few timed calls of each just after an untimed one."""
     times: dict[Any, list[float]] = {key: [] for key in systems}
-    deadline = time.perf_counter() + budget
-    while len(times[next(iter(systems))]) < LEAST_ROUNDS or time.perf_counter() < deadline:
-        for key, run in systems.items():
-            run()
-            start = time.perf_counter()
-            run()
-            times[key].append(time.perf_counter() - start)
+    first, deadline = next(iter(systems)), time.perf_counter() + budget
+    with paused_gc():
+        while len(times[first]) < LEAST_CALLS or time.perf_counter() < deadline:
+            for key, run in systems.items():
+                if threads > 1:
+                    come_to_rest()
+                run()
+                for _ in range(CALLS):
+                    start = time.perf_counter()
+                    run()
+                    times[key].append(time.perf_counter() - start)
     return times

@@ -62,9 +62,10 @@ def decode(data: Any) -> Any:
     if issubclass(cls, Enum):
         return cls(content)
     names = _fields()[cls]
-    if type(content) is not list or len(content) != len(names):
+    if type(content) is not list or len(content) > len(names):
         raise ValueError(f"{name} has {len(names)} fields")
-    return cls(**dict(zip(names, map(decode, content), strict=True)))
+    # what is left out, by a Cortex that did not know it yet, has a default; or it is a TypeError
+    return cls(**dict(zip(names, map(decode, content), strict=False)))
 
 
 @cache

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 
 from cortex.cost.machine import Machine
+from cortex.cost.register_tile import step_limits
 from cortex.ilir.ir import Func
 from cortex.ir.scalar import Expr
 from cortex.ir.simplify import free_vars
@@ -41,12 +42,17 @@ class Loop:
     trips: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Use:
-    """An array that a nest touches, at an index of the program's own variables."""
+    """An array that a nest touches, at an index of the program's own variables; equal to nothing but itself."""
 
     name: str
     index: tuple[Expr, ...]
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """What the index depends on."""
+        return frozenset(free_vars(self.index))
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ def exact_lines(f: Func) -> Lines:
         return lines(f, use.index, dict(box), LINE // 4)
 
     def count(use: Use, box: tuple[tuple[str, int], ...]) -> int:
-        needed = free_vars(use.index)
+        needed = use.variables
         return counted(use, tuple((v, e) for v, e in box if v in needed))
 
     return count
@@ -104,15 +110,24 @@ def moving_ns(moved: list[Moved], m: Machine) -> float:
     return sum(each.bytes / m.rate(each.distance) for each in moved if each.distance > m.l1)
 
 
+def streaming_pays(size: int, m: Machine) -> bool:
+    """Is a result of `size` bytes better written past the caches?
+
+    A store that goes through them reads its line first and writes it back later, and whoever uses the result reads
+    it: three times its size, at the rate of so much data. Without them it is written and read once, in memory.
+    """
+    far = m.reads[-1][1]
+    return 3 / m.rate(size) > 2 / far
+
+
 def tile_ns(m: Machine, height: int, vectors: int, steps: int, row_bytes: int = LINE) -> float:
     """Nanoseconds of a register tile's sums, with all data near; its rows begin `row_bytes` apart.
 
     Every step reads an element of each row. Rows that lie a multiple of a page apart share a few places of the nearest
     cache: those that it cannot hold at once come from the next one, again and again.
     """
-    issue = vectors * m.load + height * m.broadcast
     far = crowded(height, row_bytes, m.l1) * LINE / m.rate(m.l2 / 2)
-    return steps * (max(height * vectors * m.fma, issue, m.chain) + far) + 2 * height * vectors * m.load + TILE_NS
+    return steps * (max(step_limits(m, float(height), vectors)) + far) + 2 * height * vectors * m.load + TILE_NS
 
 
 def crowded(rows: int, row_bytes: int, size: int) -> int:

@@ -1,10 +1,7 @@
 """The tile that suits a nest of sums: registers on one side, the rows that groups really have on the other.
 
-A tile of r rows by v vectors takes, for each step of its sums, the longest of
-
-    r * sums * v multiply-adds        weights * v loads and r broadcasts        one link of the chain of sums
-
-and, for all its steps, the weights of its columns: from far for the first tile of rows, from near for the others.
+A tile takes, for each step of its sums, what `register_tile` says, and, for all its steps, the weights of its columns:
+from far for the first tile of rows, from near for the others.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ import numpy.typing as npt
 
 from cortex.cost.estimate import Estimator
 from cortex.cost.machine import Machine
+from cortex.cost.register_tile import step_limits
 from cortex.lower.linear_form import LinearForm
 from cortex.schedule.registers import AS_REGISTERS_ALLOW, Registers, SumsNest, TileChoice
 
@@ -74,14 +72,8 @@ class Tiles:
         total = np.zeros(len(lengths))
         for vectors, blocks in ((wide, whole), (rest, 1 if rest else 0)):
             panel = nest.steps * nest.weights * vectors * m.lanes * 4
-            step = np.maximum.reduce(
-                [
-                    tall * nest.sums * vectors * m.fma,
-                    nest.weights * vectors * m.load + tall * nest.broadcasts * m.broadcast,
-                    np.full(len(tall), m.chain),
-                ]
-            )
-            one = nest.steps * step
+            sums, issue, chain = step_limits(m, tall, vectors, nest.sums, nest.weights, nest.broadcasts)
+            one = nest.steps * np.maximum(np.maximum(sums, issue), chain)
             first, more = np.maximum(one, panel / far), np.maximum(one, panel / m.rate(panel))
             total += blocks * (first + (tiles - 1) * more + tiles * TILE_NS)
         return float((total * times).sum())

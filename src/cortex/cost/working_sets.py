@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cortex.cost.reuse import LINE, Lines, Loop, Use
-from cortex.ir.simplify import free_vars
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def working_sets(
         return LINE * sum(lines(use, tuple(sorted(box.items()))) for use in uses)
 
     for loop in reversed(loops):
-        reused = [use for use in uses if loop.var not in free_vars(use.index)]
+        reused = [use for use in uses if loop.var not in use.variables]
         least = touched()
         box[loop.var] = min(extents[loop.var], max(box[loop.var], loop.step) * loop.trips)
         found += [size for _ in reused for size in (least, touched())]

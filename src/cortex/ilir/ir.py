@@ -84,7 +84,8 @@ class Buffer(Node):
     """A dense row-major array.
 
     Extents may use the function's sizes. In memory the last dimension is padded to a multiple of `align` elements.
-    A load from a buffer of a narrow type gives the f32 equal to the element.
+    A load from a buffer of a narrow type gives the f32 equal to the element. A `streamed` state is only written, and
+    may be written past the caches.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Buffer(Node):
     shape: tuple[Expr, ...]
     scope: Scope
     align: int = 1
+    streamed: bool = False
 
 
 Fact = Literal["in_nodes", "below", "increasing", "non_negative", "injective", "outside_group"]

@@ -76,7 +76,8 @@ def _show_index_function(i: IndexFunction) -> str:
 
 def _show_buffer(b: Buffer) -> str:
     padding = "" if b.align == 1 else f", rows of {b.align}"
-    return f"{b.scope.value} {b.name}{_subscript(b.shape)} {b.dtype}{padding}"
+    streamed = ", streamed" if b.streamed else ""
+    return f"{b.scope.value} {b.name}{_subscript(b.shape)} {b.dtype}{padding}{streamed}"
 
 
 def _show_packing(p: Packing) -> Iterator[str]:

@@ -3,7 +3,8 @@
     names     sizes, loop variables and lets are bound before use and hide nothing; loop variables are unique
     arrays    every access names a declared array and has one index per dimension
     types     operands agree; indices and bounds are i64, conditions bool, a stored value has the buffer's type
-    scopes    params, packed params and fields are only read; the shape of a register or private buffer is constant
+    scopes    params, packed params and fields are only read; streamed states are only written; the shape of a
+              register or private buffer is constant
     loops     a vectorized or unrolled loop has constant bounds, and a vectorized one contains lets, stores and
               accumulations only
     threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
@@ -116,6 +117,8 @@ class _Checker:
                 raise InternalError(f"{b.scope.value} buffer {b.name!r} is of type i32, which is for registers")
             if b.dtype == "bf16" and b.scope is Scope.PACKED and b.shape[-1:] != (Int(2),):
                 raise InternalError(f"the last dimension of bf16 buffer {b.name!r} has not the two elements of a word")
+            if b.streamed and (b.scope is not Scope.STATE or b.name in _read(self.f)):
+                raise InternalError(f"{b.scope.value} buffer {b.name!r} is streamed, and more than a state to write")
             for e in b.shape:
                 self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")
             if b.scope in PER_THREAD and not all(isinstance(e, Int) for e in b.shape):
@@ -297,6 +300,10 @@ _BINARY_OPERAND = {
 
 def _headline(place: Place) -> str:
     return place if isinstance(place, str) else show_stmts((place,)).split("\n")[0]
+
+
+def _read(f: Func) -> set[str]:
+    return {n.buffer for n in walk(f) if isinstance(n, Load | Accumulate)}
 
 
 def _repeated(items: Iterable[object]) -> list[object]:

@@ -127,8 +127,8 @@ def _fold_quotient(x: Expr, c: int, bounds: Bounds) -> Expr:
     if not math.isinf(lo) and not math.isinf(hi) and lo // c == hi // c:
         return rebuild(combine(whole, {CONSTANT: int(lo // c)} if lo // c else {}))
     if whole and lo >= 0:
-        return rebuild(combine(whole, _polynomial(_quotient(rest, c))))
-    return _quotient(p, c)
+        return rebuild(combine(whole, _polynomial(_quotient(_without_small(rest, c, bounds)[0], c))))
+    return _quotient(_without_small(p, c, bounds)[0], c)
 
 
 def _quotient(p: Polynomial, c: int) -> Expr:
@@ -153,6 +153,9 @@ def _fold_remainder(x: Expr, c: int, bounds: Bounds) -> Expr:
         return rebuild(combine(rest, {CONSTANT: -int(lo // c) * c} if lo // c else {}))
     if lo >= 0:
         p = rest
+    p, small = _without_small(p, c, bounds)
+    if small:
+        return rebuild(combine(_polynomial(_fold_remainder(rebuild(p), c, bounds)), small))
     g = _common_factor(p, c)
     constant = p.get(CONSTANT, 0) % g
     x, c = rebuild({m: k // g for m, k in p.items() if k // g}), c // g
@@ -160,6 +163,21 @@ def _fold_remainder(x: Expr, c: int, bounds: Bounds) -> Expr:
         return Int(constant)
     scaled: Polynomial = {(Binary("mod", x, Int(c)),): g}
     return rebuild(combine(scaled, {CONSTANT: constant} if constant else {}))
+
+
+def _without_small(p: Polynomial, c: int, bounds: Bounds) -> tuple[Polynomial, Polynomial]:
+    """p as a multiple of some g that divides c, and what is left if that is known to be from 0 to g - 1.
+
+    before:  24*o + 8*v + l, c = 16       with 0 <= l <= 7
+    after:   24*o + 8*v and l: they have the same quotient by 16, and remainders that differ by l
+    """
+    for g in sorted({math.gcd(k, c) for m, k in p.items() if m}, reverse=True):
+        small = {m: k for m, k in p.items() if k % g}
+        if small and len(small) < len(p):
+            lo, hi = interval(small, bounds)
+            if lo >= 0 and hi < g:
+                return {m: k for m, k in p.items() if k % g == 0}, small
+    return p, {}
 
 
 def _common_factor(p: Polynomial, c: int) -> int:

@@ -6,7 +6,7 @@ By "working sets" they are ranked as PolyScientist was published, which knows ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Literal
@@ -18,12 +18,14 @@ from cortex.ilir.ir import For, Func, Store
 from cortex.ir.node import walk
 from cortex.ir.scalar import Load, Var
 from cortex.ir.simplify import affine, free_vars, simplify
-from cortex.primitives.variants import Shape, Variant, candidates, rows_of_band
+from cortex.primitives.variants import Shape, Variant, candidates, levels, rows_of_band, with_shared_loops
 from cortex.schedule.around import loops_around
 from cortex.schedule.locate import reach, row_stride
 from cortex.schedule.registers import Registers
 
 Cost = Literal["movement", "working sets"]
+SHARED_NESTS = 400
+"""Ways to run a primitive on one thread that are considered with every loop that threads may share."""
 LAST_CACHE = 32 * MIB
 """Taken for the size of the last cache by the published cost; the default has the measured rates instead."""
 
@@ -37,10 +39,10 @@ class Choice:
 
 
 class Ranking:
-    """Predicts the variants of one lowered primitive on one machine."""
+    """Predicts the variants of one lowered primitive on one machine, on so many threads."""
 
-    def __init__(self, f: Func, machine: Machine, cost: Cost = "movement") -> None:
-        self.f, self.machine, self.kind = f, machine, cost
+    def __init__(self, f: Func, machine: Machine, cost: Cost = "movement", threads: int = 1) -> None:
+        self.f, self.machine, self.kind, self.threads = f, machine, cost, threads
         self.shape = Shape.of(f)
         self.lines = exact_lines(f)
         columns = loops_around(f, "k")[-1]
@@ -50,19 +52,28 @@ class Ranking:
         self.extents = self.shape.extents | self.reductions
         self.uses = _uses(columns)
         self.row_bytes = max(
-            (_row_bytes(f, use, self.shape.rows) for use in self.uses if "k" not in free_vars(use.index)), default=0
+            (_row_bytes(f, use, self.shape.rows) for use in self.uses if "k" not in use.variables), default=0
         )
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """What there is to choose from. Of very many, only those that are best on one thread are shared out."""
+        lanes = self.machine.lanes
+        alone = tuple(candidates(self.f, Registers(self.machine.registers, lanes, self.machine.broadcasts)))
+        if self.threads > 1 and len(alone) > SHARED_NESTS:
+            alone = tuple(sorted(alone, key=self.cost)[:SHARED_NESTS])
+        return tuple(each for v in alone for each in with_shared_loops(self.shape, v, lanes, self.threads))
 
     @cached_property
     def choices(self) -> list[Choice]:
         """All variants, best first; of equals the one with the larger tiles."""
-        registers = Registers(self.machine.registers, self.machine.lanes)
-        found = [Choice(v, self.cost(v)) for v in candidates(self.f, registers)]
+        found = [Choice(v, self.cost(v)) for v in self.variants]
         return sorted(found, key=lambda c: (c.cost, -c.variant.height * c.variant.vectors, repr(c.variant)))
 
     def cost(self, v: Variant) -> tuple[float, ...]:
         """The cost of a variant."""
-        return (self.ns(v),) if self.kind == "movement" else self.published(v)
+        # rounded, so that equals are equal whatever the order of additions
+        return (round(self.ns(v), 3),) if self.kind == "movement" else self.published(v)
 
     def published(self, v: Variant) -> tuple[float, float]:
         """The cost as published."""
@@ -75,20 +86,36 @@ class Ranking:
         return total_ns(self.computing_ns(v), self.moving_ns(v))
 
     def computing_ns(self, v: Variant) -> float:
-        """The register tiles' own time."""
+        """The register tiles' own time, on the thread that has most of them to run."""
         m, e, shape = self.machine, self.extents, self.shape
         steps = prod(self.reductions.values())
         columns, rows = v.panel or e["k"], rows_of_band(shape, v)
         whole, rest = divmod(-(-columns // m.lanes), v.vectors)
         tiles, lower = divmod(rows, v.height)
-        one = sum(
-            blocks * count * tile_ns(m, height, vectors, steps, self.row_bytes)
-            for vectors, blocks in ((v.vectors, whole), (rest, 1))
-            for height, count in ((v.height, tiles), (lower, 1))
-            if vectors and height
-        )
+        # what does not fill a block of columns, or a tile of rows, is a text of its own, which shares its own loops
+        total = 0.0
+        for vectors, blocks in ((v.vectors, whole), (rest, 1)):
+            for height, count in ((v.height, tiles), (lower, 1)):
+                if vectors and height:
+                    share = self._share(v, vectors == v.vectors, height == v.height)
+                    total += blocks * count * tile_ns(m, height, vectors, steps, self.row_bytes) * share
         around = prod(n for name, n in shape.extents.items() if name not in ("k", shape.rows))
-        return one * around * (e["k"] // columns) * (e[shape.rows] // rows)
+        return total * around * (e["k"] // columns) * (e[shape.rows] // rows)
+
+    def _share(self, v: Variant, fills_columns: bool, fills_rows: bool) -> float:
+        """The share of the busiest thread in the tiles that fill a block of columns, and a tile of rows, or do not."""
+        trips = {name: loop.trips for name, loop in levels(self.shape, v, self.machine.lanes).items()}
+        shared = [v.shared]
+        if not fills_columns:
+            trips.pop("blocks", None)
+            shared = ["lines", "rows"] if v.shared == "blocks" else shared
+        elif "blocks" in trips:
+            trips["blocks"] = -(-(v.panel or self.extents["k"]) // self.machine.lanes) // v.vectors
+        if not fills_rows:
+            trips.pop("rows", None)
+        elif "rows" in trips:
+            trips["rows"] = rows_of_band(self.shape, v) // v.height
+        return min((-(-trips[name] // self.threads) / trips[name] for name in shared if name in trips), default=1.0)
 
     def moving_ns(self, v: Variant) -> float:
         """The time of bringing data to the tiles."""
@@ -102,18 +129,12 @@ class Ranking:
         return box
 
     def loops(self, v: Variant) -> tuple[Loop, ...]:
-        """The loops around the register tile, outermost first."""
-        shape, e = self.shape, self.extents
-        panel, band = v.panel or e["k"], v.band or e[shape.bands]
-        panels = [Loop("k", panel, e["k"] // panel)]
-        bands = [*(Loop(name, 1, e[name]) for name in shape.around), Loop(shape.bands, band, e[shape.bands] // band)]
-        blocks = [Loop("k", v.vectors * self.machine.lanes, -(-panel // (v.vectors * self.machine.lanes)))]
-        inner = [] if shape.bands == shape.rows else [Loop(shape.bands, 1, band)]
-        across = band if shape.bands == shape.rows else e[shape.rows]
-        rows = [Loop(shape.rows, v.height, -(-across // v.height))]
-        far = [*panels, *bands] if v.panels_first else [*bands, *panels]
-        near = [*blocks, *inner] if v.blocks_first else [*inner, *blocks]
-        return tuple(loop for loop in (*far, *near, *rows) if loop.trips > 1)
+        """The loops around the register tile that one thread runs, outermost first."""
+        found = levels(self.shape, v, self.machine.lanes)
+        if v.shared in found:
+            loop = found[v.shared]
+            found[v.shared] = replace(loop, trips=-(-loop.trips // self.threads))
+        return tuple(loop for loop in found.values() if loop.trips > 1)
 
 
 def _row_bytes(f: Func, use: Use, rows: str) -> int:

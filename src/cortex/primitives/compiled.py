@@ -11,7 +11,9 @@ import numpy as np
 
 from cortex.codegen.target import Target
 from cortex.cost.machine import Machine
+from cortex.cost.reuse import streaming_pays
 from cortex.ilir.ir import Func, Scope
+from cortex.ilir.streaming import stores_whole_vectors
 from cortex.ilir.verify import verify
 from cortex.ir.scalar import Int
 from cortex.ir.step import Step, apply
@@ -19,28 +21,33 @@ from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
 from cortex.primitives.choose import Cost, Ranking
 from cortex.primitives.share_out import share_out
-from cortex.primitives.variants import Variant, steps
+from cortex.primitives.tuned import Tuned, file_of, remember, remembered
+from cortex.primitives.variants import Shape, Variant, name_in_program, steps
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 from cortex.schedule.registers import Registers
+from cortex.schedule.stream import Stream
 
 TURNS = 5
+SHARING_NS = 4000.0
+"""Giving work to threads that are awake, and waiting for the last of them."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel, the variant it runs and the schedule that made it."""
+    """A kernel, the variant it runs, the schedule that made it, and the threads to run it on."""
 
     variant: Variant
     schedule: tuple[Step[Func], ...]
     kernel: Kernel
+    threads: int = 1
 
 
 def machine_of(target: Target) -> Machine:
     """This machine, with the registers of a target."""
     from cortex.runtime.measure_machine import here
 
-    return replace(here(), lanes=target.lanes, registers=target.registers)
+    return replace(here(), lanes=target.lanes, registers=target.registers, broadcasts=target.broadcasts)
 
 
 def compile_primitive(
@@ -53,22 +60,46 @@ def compile_primitive(
     cost: Cost = "movement",
     tune: int = 0,
 ) -> Compiled:
-    """The kernel of a lowered primitive for so many threads.
+    """The kernel of a lowered primitive for so many threads; for one, where that is predicted to be faster.
 
-    It is the one that `cost` prefers; with `tune`, the fastest of so many that it prefers, which are run.
+    It is the one that `cost` prefers; with `tune`, the fastest of so many that it prefers, which are run, once on a
+    machine: the fastest is kept in the folder of measurements.
     """
-    choices = Ranking(f, machine_of(target), cost).choices[: max(1, tune)]
+    machine = machine_of(target)
+    streams = streaming_pays(_bytes_of_result(f), machine)
 
     def build(v: Variant) -> Compiled:
-        schedule = schedule_of(f, v, target, threads, long_epilogue)
-        return Compiled(v, schedule, Kernel(finished(f, schedule), target, params))
+        schedule = schedule_of(f, v, target, threads, long_epilogue, streams)
+        return Compiled(v, schedule, Kernel(finished(f, schedule), target, params), threads)
 
-    built = [build(choice.variant) for choice in choices]
-    return built[0] if len(built) == 1 else min(zip(_times(f, built, threads), built, strict=True), key=_first)[1]
+    ranking = Ranking(f, machine, cost, threads)
+    if threads > 1 and not _worth_sharing(ranking):
+        threads, ranking = 1, Ranking(f, machine, cost)
+    if tune < 2:
+        return build(ranking.choices[0].variant)
+    file = file_of(Options.from_environment().cache, f, target, threads)
+    kept = remembered(file, tune)
+    if kept is not None and kept.variant in ranking.variants:
+        return build(kept.variant)
+    built = [build(choice.variant) for choice in ranking.choices[:tune]]
+    times = _times(f, built, threads)
+    best = min(range(len(built)), key=times.__getitem__)
+    about = f"{f.name} on {target}, {threads} thread{'s' * (threads != 1)}"
+    remember(file, Tuned(built[best].variant, tune, round(1e6 * times[best], 2)), about)
+    return built[best]
 
 
-def _first(timed: tuple[float, Compiled]) -> float:
-    return timed[0]
+def _worth_sharing(shared: Ranking) -> bool:
+    """Are several threads predicted to be faster than one, with what it takes to begin and to end together?"""
+    best = shared.ns(shared.choices[0].variant)
+    if best > 4 * SHARING_NS:  # not to be asked of what is long
+        return True
+    alone = Ranking(shared.f, shared.machine, shared.kind)
+    return best + SHARING_NS < alone.ns(alone.choices[0].variant)
+
+
+def _bytes_of_result(f: Func) -> int:
+    return sum(4 * prod(e.value for e in b.shape if isinstance(e, Int)) for b in f.buffers if b.scope is Scope.STATE)
 
 
 def _times(f: Func, built: list[Compiled], threads: int) -> list[float]:
@@ -86,10 +117,17 @@ def _times(f: Func, built: list[Compiled], threads: int) -> list[float]:
     return fastest
 
 
-def schedule_of(f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool) -> tuple[Step[Func], ...]:
-    """All steps of a variant."""
-    found = steps(f, v, Registers(target.registers, target.lanes), long_epilogue)
-    return (*found, *share_out(apply(f, found), threads)) if threads > 1 else found
+def schedule_of(
+    f: Func, v: Variant, target: Target, threads: int, long_epilogue: bool, streams: bool = False
+) -> tuple[Step[Func], ...]:
+    """All steps of a variant; with `streams`, the result is written past the caches if it is in whole vectors."""
+    found = steps(f, v, Registers(target.registers, target.lanes, target.broadcasts), long_epilogue)
+    program = apply(f, found)
+    if streams and stores_whole_vectors(program, "y"):
+        found, program = (*found, Stream("y")), Stream("y").apply(program)
+    if threads == 1:
+        return found
+    return (*found, *share_out(program, threads, name_in_program(Shape.of(f), v)))
 
 
 def finished(f: Func, schedule: tuple[Step[Func], ...]) -> Func:

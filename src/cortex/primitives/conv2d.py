@@ -6,7 +6,8 @@ from typing import Any
 
 from cortex.codegen.target import Target
 from cortex.errors import ModelError, StructureError
-from cortex.primitives.convolution import Convolution, Layout, Pair, lower, weight_shape
+from cortex.primitives.choose import Cost
+from cortex.primitives.convolution import Convolution, Pair, arranged, block_of, lower
 from cortex.primitives.epilogue import Epilogue, activation_of
 from cortex.primitives.given import is_whole, pair, weight_of, whole_number
 from cortex.primitives.primitive import Lowered, Plan, Primitive
@@ -24,17 +25,20 @@ def conv2d(
     dilation: int | Pair | None = None,
     groups: int | None = None,
     activation: str | None = None,
-    layout: Layout = "NCHW",
+    layout: str = "NCHW",
     threads: int = 1,
     tune: int = 0,
+    cost: Cost = "movement",
     target: Target | None = None,
 ) -> Conv2d:
     """A convolution with the given filters, as torch.nn.functional.conv2d computes it: `y = conv2d(weight, bias)(x)`.
 
     `weight` has shape (filters, channels / groups, rows, columns); or it is a torch.nn.Conv2d, whose parameters are
     then taken. `padding` is by zeros: numbers of rows and columns, "same" or "valid". `activation` is applied to the
-    result: "relu", "relu6", "sigmoid", "tanh" or "silu". With layout="NHWC" images come with channels last. With
-    `tune`, so many of the ways to run a shape are timed when it is first met and the fastest is kept; without, none is.
+    result: "relu", "relu6", "sigmoid", "tanh" or "silu". With layout="NHWC" images come with channels last, and with
+    "NCHW16c" (or another number) as (batch, channels / 16, rows, columns, 16). With `tune`, so many of the ways to run
+    a shape are timed when it is first met and the fastest is kept; without, none is. They are ranked by `cost`, where
+    "working sets" is that of PolyScientist as published.
     """
     module = weight if hasattr(weight, "kernel_size") and hasattr(weight, "weight") else None
     if module is not None:
@@ -51,30 +55,41 @@ def conv2d(
     added = None if bias is None else weight_of(bias, WHO, "bias")
     if added is not None and added.shape != filters.shape[:1]:
         raise ModelError(f"{WHO}: bias has shape {added.shape}; give one number per filter, ({filters.shape[0]},)")
-    if layout not in ("NCHW", "NHWC"):
-        raise ModelError(f"{WHO}: layout={layout!r}; use 'NCHW' or 'NHWC'")
+    block = block_of(layout) if isinstance(layout, str) else 0
+    if layout not in ("NCHW", "NHWC") and not block:
+        raise ModelError(f"{WHO}: layout={layout!r}; use 'NCHW', 'NHWC' or, for channels in blocks, 'NCHW16c'")
+    for what, count in (("channels", filters.shape[1] * groups), ("filters", filters.shape[0])):
+        if block and count % block:
+            raise ModelError(f"{WHO}: layout={layout!r}: {block} does not divide the {count} {what}")
     steps = pair(1 if stride is None else stride, WHO, "stride", 1)
     apart = pair(1 if dilation is None else dilation, WHO, "dilation", 1)
     around = _padding(0 if padding is None else padding, (filters.shape[2], filters.shape[3]), steps, apart)
     epilogue = Epilogue(added is not None, False, activation_of(activation, WHO))
     pattern = Convolution(
         0, (0, 0), filters.shape[1] * groups, filters.shape[0], (filters.shape[2], filters.shape[3]),
-        steps, around, apart, groups, layout, epilogue,
+        steps, around, apart, groups, layout, epilogue, (target or Target.host()).lanes,
     )  # fmt: skip
-    return Conv2d(pattern, filters, added, threads, tune, target or Target.host())
+    return Conv2d(pattern, filters, added, threads, tune, cost, target or Target.host())
 
 
 class Conv2d(Primitive[Convolution]):
     """A convolution; call it with images. Every shape is compiled when it is first met."""
 
     def __init__(
-        self, pattern: Convolution, weight: Array, bias: Array | None, threads: int, tune: int, target: Target
+        self,
+        pattern: Convolution,
+        weight: Array,
+        bias: Array | None,
+        threads: int,
+        tune: int,
+        cost: Cost,
+        target: Target,
     ) -> None:
-        super().__init__(WHO, threads, tune, target)
+        super().__init__(WHO, threads, tune, cost, target)
         self._pattern, self._weight, self._bias = pattern, weight, bias
 
     def __call__(self, x: Any, *, residual: Any = None, out: Any = None, threads: int | None = None) -> Any:
-        """The convolution of images (batch, channels, rows, columns), or of one without the first axis.
+        """The convolution of images with axes as the layout has them, or of one without the first axis.
 
         Images in PyTorch's channels_last memory format give results in that format. What is strided in another way
         is copied first. `residual`, of the shape of the result, is added before the activation function; the result
@@ -83,37 +98,41 @@ class Conv2d(Primitive[Convolution]):
         return self._call(x, residual, out, threads)
 
     def _plan(self, image: Array, residual: bool) -> Plan[Convolution]:
-        single = image.ndim == 3
+        single = image.ndim == len(_axes(self._pattern.layout)) - 1
         c = self.shape_of(image[None] if single else image, residual)
-        last = c.layout == "NHWC"  # of the program, whatever the caller calls the axes
         high, wide = c.out
-        shape = (c.batch, high, wide, c.filters) if last else (c.batch, c.filters, high, wide)
-        if not last or self._pattern.layout == "NHWC":
+        if c.block:
+            shape: tuple[int, ...] = (c.batch, c.filters // c.block, high, wide, c.block)
+        else:  # of the program, whatever the caller calls the axes
+            shape = (c.batch, high, wide, c.filters) if c.layout == "NHWC" else (c.batch, c.filters, high, wide)
+        if c.layout == self._pattern.layout:
             return Plan(c, None, shape[1:] if single else shape, None)
         if single:
             return Plan(c, (1, 2, 0), shape[1:], (2, 0, 1))
         return Plan(c, (0, 2, 3, 1), shape, (0, 3, 1, 2))
 
     def _lowered(self, problem: Convolution) -> Lowered:
-        weight = self._weight.transpose(0, 2, 3, 1).reshape(weight_shape(problem))
+        weight = arranged(problem, self._weight)
         params = {"w": weight} if self._bias is None else {"w": weight, "bias": self._bias}
         return Lowered(lower(problem), params, problem.epilogue.is_long)
 
     def shape_of(self, image: Array, residual: bool = False) -> Convolution:
         """The convolution of images of a shape, as it is compiled."""
         p = self._pattern
-        if image.ndim != 4:
-            raise StructureError(f"{WHO}: the image has shape {image.shape}; give ({', '.join(_AXES[p.layout])})")
-        axes = dict(zip(_AXES[p.layout], image.shape, strict=True))
-        if axes["channels"] != p.channels:
+        axes, block = _axes(p.layout), block_of(p.layout)
+        if image.ndim != len(axes):
+            raise StructureError(f"{WHO}: the image has shape {image.shape}; give ({', '.join(axes)})")
+        size = dict(zip(axes, image.shape, strict=True))
+        channels = size[axes[1]] * image.shape[4] if block else size["channels"]
+        if channels != p.channels or (block and image.shape[4] != block):
             raise StructureError(
-                f"{WHO}: the image has {axes['channels']} channels and shape {image.shape}; the filters take "
-                f"{p.channels}, as ({', '.join(_AXES[p.layout])})"
+                f"{WHO}: the image has {channels} channels and shape {image.shape}; the filters take "
+                f"{p.channels}, as ({', '.join(axes)})"
             )
-        layout: Layout = "NHWC" if p.layout == "NHWC" or _has_channels_last(image) else "NCHW"
+        layout = "NHWC" if p.layout == "NCHW" and _has_channels_last(image) else p.layout
         c = Convolution(
-            axes["batch"], (axes["rows"], axes["columns"]), p.channels, p.filters, p.kernel, p.stride, p.padding,
-            p.dilation, p.groups, layout, Epilogue(p.epilogue.bias, residual, p.epilogue.activation),
+            size["batch"], (size["rows"], size["columns"]), p.channels, p.filters, p.kernel, p.stride, p.padding,
+            p.dilation, p.groups, layout, Epilogue(p.epilogue.bias, residual, p.epilogue.activation), p.lanes,
         )  # fmt: skip
         if min(c.out) < 1:
             reach = tuple(d * (k - 1) + 1 for d, k in zip(p.dilation, p.kernel, strict=True))
@@ -125,7 +144,15 @@ class Conv2d(Primitive[Convolution]):
         return c
 
 
-_AXES = {"NCHW": ("batch", "channels", "rows", "columns"), "NHWC": ("batch", "rows", "columns", "channels")}
+def _axes(layout: str) -> tuple[str, ...]:
+    """The axes of images, as errors name them."""
+    if layout == "NHWC":
+        return "batch", "rows", "columns", "channels"
+    block = block_of(layout)
+    return ("batch", f"channels / {block}", "rows", "columns", str(block)) if block else _CHANNELS_FIRST
+
+
+_CHANNELS_FIRST = ("batch", "channels", "rows", "columns")
 
 
 def _has_channels_last(image: Array) -> bool:

@@ -22,17 +22,27 @@ def is_tensor(x: object) -> bool:
 def array_of(x: Any, who: str, what: str) -> Array:
     """The memory of a f32 array or tensor, with its shape and strides."""
     if is_tensor(x):
-        if x.device.type != "cpu":
-            raise StructureError(f"{who}: {what} is on device {x.device}; give a tensor on the CPU")
-        try:
-            x = x.detach().numpy() if x.requires_grad else x.numpy()
-        except TypeError:  # a type that NumPy does not know
-            raise StructureError(f"{who}: {what} has elements of type {x.dtype}; give a float32 tensor") from None
+        try:  # what else is to be asked of a tensor takes as long as a small product
+            x = x.numpy()
+        except (TypeError, RuntimeError):
+            x = _looked_at(x, who, what)
     if not isinstance(x, np.ndarray):
         raise StructureError(f"{who}: {what} is a {type(x).__name__}; give a float32 NumPy array or PyTorch tensor")
     if x.dtype != _F32:
         raise StructureError(f"{who}: {what} has elements of type {x.dtype}; give a float32 array")
     return x
+
+
+def _looked_at(x: Any, who: str, what: str) -> Array:
+    """The memory of a tensor that does not just give it: a parameter's; else what keeps it from that."""
+    if x.device.type != "cpu":
+        raise StructureError(f"{who}: {what} is on device {x.device}; give a tensor on the CPU")
+    try:
+        found: Array = x.detach().numpy()
+    except (TypeError, RuntimeError):  # elements that NumPy does not know, or that do not lie there as they are
+        how = f"elements of type {x.dtype} ({x.layout})"
+        raise StructureError(f"{who}: {what} has {how}; give a dense float32 tensor") from None
+    return found
 
 
 def weight_of(x: Any, who: str, what: str) -> Array:
@@ -51,11 +61,6 @@ def weight_of(x: Any, who: str, what: str) -> Array:
 def is_whole(x: Array) -> bool:
     """Do the elements lie one after the other, each where a float may?"""
     return x.flags.c_contiguous and x.flags.aligned
-
-
-def like(result: Array, x: object) -> Any:
-    """A result as the caller gave the input: a tensor for a tensor, over the same memory."""
-    return sys.modules["torch"].from_numpy(result) if is_tensor(x) else result
 
 
 def whole_number(x: Any, who: str, what: str, least: int) -> int:

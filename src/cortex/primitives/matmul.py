@@ -10,6 +10,7 @@ from cortex.codegen.target import Target
 from cortex.errors import ModelError, StructureError
 from cortex.frontend import functions
 from cortex.frontend.tensor import Tensor
+from cortex.primitives.choose import Cost
 from cortex.primitives.epilogue import Epilogue, activation_of
 from cortex.primitives.given import weight_of
 from cortex.primitives.primitive import Lowered, Plan, Primitive
@@ -29,6 +30,7 @@ def matmul(
     activation: str | None = None,
     threads: int = 1,
     tune: int = 0,
+    cost: Cost = "movement",
     target: Target | None = None,
 ) -> Any:
     """Products with a matrix: `y = matmul(weight, bias=b, activation="relu")(x)` is relu(x @ weight + b).
@@ -36,7 +38,8 @@ def matmul(
     `weight` has shape (depth, columns), or (columns, depth) with `transpose_weight`, or is a torch.nn.Linear, whose
     parameters are then taken. With one more axis in front it stands for so many products, each x with its own weight.
     `transpose_x` takes x as (depth, rows). With `tune`, so many of the ways to run a shape are timed when it is first
-    met, and the fastest is kept; without, none is. In the text of a model, `matmul(x, y)` is `x @ y`.
+    met, and the fastest is kept; without, none is. They are ranked by `cost`, where "working sets" is that of
+    PolyScientist as published. In the text of a model, `matmul(x, y)` is `x @ y`.
     """
     if isinstance(weight, Tensor) or isinstance(other, Tensor):
         return functions.matmul(weight, other)
@@ -57,7 +60,7 @@ def matmul(
     if added is not None and added.shape != (matrix.shape[-2],):
         raise ModelError(f"{WHO}: bias has shape {added.shape}; give one number per column, ({matrix.shape[-2]},)")
     epilogue = Epilogue(added is not None, False, activation_of(activation, WHO))
-    return MatMul(matrix, added, transpose_x, epilogue, threads, tune, target or Target.host())
+    return MatMul(matrix, added, transpose_x, epilogue, threads, tune, cost, target or Target.host())
 
 
 class MatMul(Primitive[Product]):
@@ -71,9 +74,10 @@ class MatMul(Primitive[Product]):
         epilogue: Epilogue,
         threads: int,
         tune: int,
+        cost: Cost,
         target: Target,
     ) -> None:
-        super().__init__(WHO, threads, tune, target)
+        super().__init__(WHO, threads, tune, cost, target)
         self._weight, self._bias, self._transposed, self._epilogue = weight, bias, transposed, epilogue
 
     def __call__(self, x: Any, *, residual: Any = None, out: Any = None, threads: int | None = None) -> Any:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
 from cortex.codegen.target import Target
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.ilir.ir import Func
+from cortex.primitives.choose import Cost
 from cortex.primitives.compiled import Compiled, compile_primitive
-from cortex.primitives.given import array_of, is_whole, like, whole_number
+from cortex.primitives.given import array_of, is_whole, whole_number
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 
@@ -50,14 +52,19 @@ class _Call:
 
     plan: Plan[Any]
     kernel: Kernel | None
+    threads: int
     copies: bool
 
 
 class Primitive(ABC, Generic[Problem]):
     """A callable on arrays that compiles itself for the shapes it meets."""
 
-    def __init__(self, who: str, threads: int, tune: int, target: Target) -> None:
+    def __init__(self, who: str, threads: int, tune: int, cost: Cost, target: Target) -> None:
         self._who, self._target = who, target
+        if cost not in get_args(Cost):
+            names = " or ".join(repr(name) for name in get_args(Cost))
+            raise ModelError(f"{who}: cost={cost!r}; variants are ranked by {names}")
+        self._cost = cost
         self._threads = whole_number(threads, who, "threads", 1)
         self._tune = whole_number(tune, who, "tune", 0)
         self._calls: dict[tuple[Any, ...], _Call] = {}
@@ -82,7 +89,13 @@ class Primitive(ABC, Generic[Problem]):
                 if found is None:
                     func, params, is_long = self._lowered(problem)
                     found = compile_primitive(
-                        func, params, target=self._target, threads=threads, long_epilogue=is_long, tune=self._tune
+                        func,
+                        params,
+                        target=self._target,
+                        threads=threads,
+                        long_epilogue=is_long,
+                        cost=self._cost,
+                        tune=self._tune,
                     )
                     self._compiled[key] = found
         return found
@@ -103,16 +116,18 @@ class Primitive(ABC, Generic[Problem]):
         if call.kernel is None:
             result = np.empty(plan.shape, np.float32)
         else:
-            result = call.kernel.run(inputs, into, plan.shape, count)
+            result = call.kernel.run(inputs, into, plan.shape, call.threads)
         if out is not None:
             return out
-        return like(result if plan.back is None else result.transpose(plan.back), x)
+        result = result if plan.back is None else result.transpose(plan.back)
+        return result if given is x else sys.modules["torch"].from_numpy(result)  # a tensor for a tensor
 
     def _prepared(self, given: Array, residual: bool, threads: int) -> _Call:
         plan = self._plan(given, residual)
         seen = given if plan.into is None else given.transpose(plan.into)
-        kernel = self.compiled(plan.problem, threads).kernel if prod(plan.shape) else None
-        return _Call(plan, kernel, not is_whole(seen))
+        found = self.compiled(plan.problem, threads) if prod(plan.shape) else None
+        kernel, count = (None, 1) if found is None else (found.kernel, found.threads)
+        return _Call(plan, kernel, count, not is_whole(seen))
 
     def _like_result(self, x: Any, plan: Plan[Problem], what: str) -> Array:
         """An array of the caller's with the shape of the result, laid out as the program does it."""

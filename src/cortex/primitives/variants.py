@@ -4,18 +4,20 @@
       for blocks of columns, for the rows of a band        either outside
         a register tile: `height` rows by `vectors` vectors of columns, summed over the whole reduction
 
-Every variant is a schedule of the usual steps, which refuse what would change the result. Pruned are: register tiles
-that do not fit the registers or have too few sums to hide the latency of an addition where more would fit; bands and
-panels that do not divide the loop they tile; loop orders that are another variant's because a loop has one iteration.
+Threads share one of these loops. Every variant is a schedule of the usual steps, which refuse what would change the
+result. Pruned are: register tiles that do not fit the registers or have too few sums to hide the latency of an addition
+where more would fit; bands and panels that do not divide the loop they tile; loop orders that are another variant's
+because a loop has one iteration; shared loops that keep threads waiting for longer than another one would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
+from math import isqrt, prod
 
+from cortex.cost.reuse import Loop
 from cortex.ilir.ir import For, Func
 from cortex.ir.node import walk
 from cortex.ir.scalar import Load
@@ -32,6 +34,8 @@ from cortex.schedule.vectorize import Vectorize
 
 LEAST_SUMS = 8
 """Vectors of sums that hide the latency of an addition on two units."""
+UNEVEN = 1.1
+"""A shared loop may keep the busiest thread so many times as long as the loop that shares most evenly."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Variant:
 
     The register tile is `height` by `vectors`. `band` rows (of an image, or of a matrix) and `panel` columns are a tile
     of a cache; 0 stands for all. `panels_first` puts the loop over panels outside that over bands, `blocks_first` that
-    over the blocks of a panel outside the rows of a band.
+    over the blocks of a panel outside the rows of a band. Threads share the loop `shared`, one of `levels`; "" if none.
     """
 
     height: int
@@ -49,6 +53,7 @@ class Variant:
     panel: int = 0
     panels_first: bool = False
     blocks_first: bool = True
+    shared: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Shape:
         names = [loop.var for loop in around]
         rows = names[-2]
         extents = {loop.var: constant_extent(loop) or 0 for loop in around}
-        bands = "p" if "p" in names else rows
+        bands = "p" if extents.get("p", 1) > 1 else rows
         outer = tuple(name for name in names[:-2] if name != bands)
         inside = [n for n in walk(around[-1]) if isinstance(n, For) and n is not around[-1]]
         return Shape(outer, bands, rows, "k", extents, prod(constant_extent(n) or 3 for n in inside))
@@ -126,6 +131,52 @@ def rows_of_band(shape: Shape, v: Variant) -> int:
     return v.band or shape.extents[shape.rows] if shape.bands == shape.rows else shape.extents[shape.rows]
 
 
+def levels(shape: Shape, v: Variant, lanes: int) -> dict[str, Loop]:
+    """The loops around the register tile, outermost first: around everything by their own names, then by what they do.
+
+    "panels", "bands", "blocks" of columns, the "lines" of a band that has several rows of an image, tiles of "rows".
+    """
+    e = shape.extents
+    panel, band = v.panel or e[shape.columns], v.band or e[shape.bands]
+    width = v.vectors * lanes
+    panels = {"panels": Loop(shape.columns, panel, e[shape.columns] // panel)}
+    bands = {name: Loop(name, 1, e[name]) for name in shape.around}
+    bands["bands"] = Loop(shape.bands, band, e[shape.bands] // band)
+    blocks = {"blocks": Loop(shape.columns, width, -(-panel // width))}
+    lines = {} if shape.bands == shape.rows else {"lines": Loop(shape.bands, 1, band)}
+    rows = {"rows": Loop(shape.rows, v.height, -(-rows_of_band(shape, v) // v.height))}
+    far = panels | bands if v.panels_first else bands | panels
+    near = blocks | lines if v.blocks_first else lines | blocks
+    return {name: loop for name, loop in (far | near | rows).items() if loop.trips > 1}
+
+
+def name_in_program(shape: Shape, v: Variant) -> str:
+    """The loop that threads share, as the steps of a variant call it; further copies of it have a number behind."""
+    columns = f"{shape.columns}_i" if v.panel else shape.columns
+    cut = f"{shape.bands}_i" if v.band else shape.bands
+    rows = cut if shape.bands == shape.rows else shape.rows
+    names = {
+        "panels": f"{shape.columns}_o",
+        "bands": f"{shape.bands}_o",
+        "blocks": f"{columns}_o",
+        "lines": f"{cut}_in" if v.blocks_first else cut,
+        "rows": f"{rows}_o",
+    }
+    return names.get(v.shared, v.shared)
+
+
+def with_shared_loops(shape: Shape, v: Variant, lanes: int, threads: int) -> Iterator[Variant]:
+    """A variant for every loop that so many threads may share."""
+    if threads == 1:
+        yield v
+        return
+    uneven = {name: -(-loop.trips // threads) / loop.trips for name, loop in levels(shape, v, lanes).items()}
+    least = min(uneven.values(), default=1.0)
+    yield from (replace(v, shared=name) for name, share in uneven.items() if share <= UNEVEN * least)
+    if not uneven:
+        yield v
+
+
 def _has_weights_by_column(f: Func, columns: str) -> bool:
     """Are there weights to pack?"""
     return any(isinstance(n, Load) and n.buffer == "w" and columns in free_vars(n.index) for n in walk(f))
@@ -142,8 +193,8 @@ def _copies(f: Func, lanes: int) -> list[Step[Func]]:
     return found
 
 
-def candidates(f: Func, registers: Registers) -> Iterator[Variant]:
-    """All variants that are worth a thought."""
+def candidates(f: Func, registers: Registers, threads: int = 1) -> Iterator[Variant]:
+    """All variants for so many threads that are worth a thought."""
     shape = Shape.of(f)
     rows, columns, bands = (shape.extents[name] for name in (shape.rows, shape.columns, shape.bands))
     for height, vectors in register_tiles(rows, columns, registers):
@@ -153,7 +204,8 @@ def candidates(f: Func, registers: Registers) -> Iterator[Variant]:
         for band, panel in product([*band_sizes, 0], [*panel_sizes, 0]):
             for panels_first in (False, True) if panel and (band or bands > 1) else (False,):
                 for blocks_first in (False, True) if shape.bands != shape.rows and band != 1 else (True,):
-                    yield Variant(height, vectors, band, panel, panels_first, blocks_first)
+                    v = Variant(height, vectors, band, panel, panels_first, blocks_first)
+                    yield from with_shared_loops(shape, v, registers.lanes, threads)
 
 
 def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[int, int]]:
@@ -161,7 +213,7 @@ def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[
     widest = -(-columns // registers.lanes)
     found: list[tuple[int, int]] = []
     for vectors in range(1, min(widest, registers.count // 4) + 1):
-        most = min(rows, (registers.count - 1 - vectors) // vectors)
+        most = min(rows, (registers.count - registers.broadcasts - vectors) // vectors)
         even = -(-rows // -(-rows // most)) if most else 0  # as many tiles, of heights as equal as can be
         divides = max((h for h in range(1, most + 1) if rows % h == 0), default=1)
         for height in dict.fromkeys((most, even, divides)):
@@ -173,4 +225,5 @@ def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[
 
 def divisors(n: int) -> list[int]:
     """The numbers that divide n, in order."""
-    return [d for d in range(1, n + 1) if n % d == 0]
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})

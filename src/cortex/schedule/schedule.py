@@ -40,6 +40,7 @@ from cortex.schedule.persist import Persist
 from cortex.schedule.reorder import Reorder
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
+from cortex.schedule.stream import Stream
 from cortex.schedule.tile import Tile
 from cortex.schedule.unroll import Unroll
 from cortex.schedule.vector_reduce import VectorReduce
@@ -52,7 +53,7 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
 )
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
-    *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
+    *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave, Stream),
     *(Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)

@@ -96,7 +96,9 @@ def store_as_is(w: Writer, array: Array, at: Value, text: str) -> None:
     n = w.lanes
     ty = type_text(_STORAGE_NAME[array.storage], n)
     if n == 1 or at.step == 1:
-        w.effect(f"store {ty} {text}, ptr {_pointer(w, array, at)}, align {_SIZE[array.storage]}")
+        size = _SIZE[array.storage]
+        how = f"align {size * n}, !nontemporal !{{i32 1}}" if array.streamed and n > 1 else f"align {size}"
+        w.effect(f"store {ty} {text}, ptr {_pointer(w, array, at)}, {how}")
         return
     name = f"llvm.masked.scatter.{suffix(_STORAGE_NAME[array.storage], n)}.v{n}p0"
     pointers = f"<{n} x ptr> {_pointers(w, array, at, n)}"

@@ -7,6 +7,9 @@ registers, both in the order of the function; `sizes` to its sizes (int64). Ever
 function, with its number; `team` points to the address of a barrier, `void (ptr team, i64 thread)`, and is not used
 when `threads` is 1. The entry only unpacks these and calls the body, whose pointer arguments are declared disjoint.
 No address is ever part of the code.
+
+Where results are streamed, there are two bodies. The one that streams runs if their arrays begin at a whole vector, as
+stores past the caches must; a fence after it orders them before whatever tells others that the results are there.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Accumulate, Buffer, Func, Mark, Scope, Storage, Store, value_type
 from cortex.ilir.private import private_stride
+from cortex.ilir.streaming import stores_whole_vectors
 from cortex.ir.node import walk
 
 _STORAGE: dict[Storage, str] = {
@@ -34,15 +38,35 @@ _STORAGE: dict[Storage, str] = {
 
 def module_text(f: Func, target: Target) -> str:
     """The LLVM module that computes `f`."""
-    written = {s.buffer for s in walk(f) if isinstance(s, Store | Accumulate | Mark)}
+    streamed = frozenset(b.name for b in f.buffers if b.streamed and stores_whole_vectors(f, b.name))
+    bodies = [_body(f, target, frozenset(), 0)]
+    if streamed:
+        bodies.append(_body(f, target, streamed, bodies[0].loops))
+    return _assemble(f, bodies, streamed)
+
+
+def _written(f: Func) -> set[str]:
+    return {s.buffer for s in walk(f) if isinstance(s, Store | Accumulate | Mark)}
+
+
+def _body(f: Func, target: Target, streamed: frozenset[str], loops: int) -> Writer:
+    """The function that computes; metadata of `loops` loops exist already."""
+    written = _written(f)
     sizes = {name: Value(_name("size", name), "i64") for name in f.sizes}
-    w = Writer(target, {}, dict(sizes))
+    w = Writer(target, {}, dict(sizes), loops=loops)
     for i in f.index_functions:
         w.arrays[i.name] = Array(_name("index", i.name), "i32", "i64", (integer(1),), True)
     for b in f.buffers:
         pointer = _name("register" if b.scope is Scope.REGISTER else "buffer", b.name)
         strides, length = _layout(w, b)
-        w.arrays[b.name] = Array(pointer, _STORAGE[b.dtype], value_type(b.dtype), strides, b.name not in written)
+        w.arrays[b.name] = Array(
+            pointer,
+            _STORAGE[b.dtype],
+            value_type(b.dtype),
+            strides,
+            constant=b.name not in written,
+            streamed=b.name in streamed,
+        )
         if b.dtype == "bf16" and b.scope is Scope.PACKED:  # an array of words; the last index says which half
             strides = _layout(w, replace(b, shape=b.shape[:-1]))[0]
             w.arrays[b.name] = Array(pointer, "i32", "f32", strides, constant=True, in_halves=True)
@@ -53,7 +77,7 @@ def module_text(f: Func, target: Target) -> str:
     prepare_shares(w, f)
     execute(w, f.body)
     w.effect("ret void")
-    return _assemble(f, w, written)
+    return w
 
 
 def _layout(w: Writer, b: Buffer) -> tuple[tuple[Value, ...], Value]:
@@ -70,8 +94,8 @@ def _layout(w: Writer, b: Buffer) -> tuple[tuple[Value, ...], Value]:
     return tuple(reversed(strides)), length
 
 
-def _assemble(f: Func, w: Writer, written: set[str]) -> str:
-    target = w.target
+def _assemble(f: Func, bodies: list[Writer], streamed: frozenset[str]) -> str:
+    target, written = bodies[0].target, _written(f)
     buffers = [b for b in f.buffers if b.scope is not Scope.REGISTER]
     parameters = [f"ptr noalias nonnull readonly align 4 {_name('index', i.name)}" for i in f.index_functions]
     team = runs_on_team(f)
@@ -105,29 +129,44 @@ def _assemble(f: Func, w: Writer, written: set[str]) -> str:
     # Some CPUs prefer 256-bit vectors; without this LLVM would split ours.
     width = 32 * target.lanes
     attributes += [f'"prefer-vector-width"="{width}"', f'"min-legal-vector-width"="{width}"']
-    body = _name("", f.name + ".body")[1:]
+    names = [_name("", f.name + each)[1:] for each in (".body", ".streamed")]
+    calls = [f"  call fastcc void @{name}({', '.join(arguments)})" for name in names]
+    first = len(f.index_functions)
+    places = [f"%a{first + i}" for i, b in enumerate(buffers) if b.name in streamed]
+    texts = [
+        line
+        for name, w in zip(names, bodies, strict=False)
+        for line in (f"define internal fastcc void @{name}({', '.join(parameters)}) #1 {{", "entry:", *w.lines, "}", "")
+    ]
     lines = [
         f'target triple = "{target.triple}"',
         "",
         f"define void @{_name('', f.name)[1:]}(ptr readonly %arrays, ptr readonly %sizes, "
         f"i64 {THREAD}, i64 {THREADS}, ptr {TEAM}) #0 {{",
         *unpack,
-        f"  call fastcc void @{body}({', '.join(arguments)})",
+        *(_choice(places, 4 * target.lanes, *calls) if streamed else calls[:1]),
         "  ret void",
         "}",
         "",
-        f"define internal fastcc void @{body}({', '.join(parameters)}) #1 {{",
-        "entry:",
-        *w.lines,
-        "}",
-        "",
-        *w.declarations.values(),
+        *texts,
+        *{name: text for w in bodies for name, text in w.declarations.items()}.values(),
         "",
         f"attributes #0 = {{ nounwind {' '.join(attributes)} }}",
         f"attributes #1 = {{ nounwind noinline {' '.join(attributes)} }}",
-        *_loop_metadata(w.loops),
+        *_loop_metadata(bodies[-1].loops),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _choice(places: list[str], vector: int, plain: str, streamed: str) -> list[str]:
+    """Call the body that streams if all `places` are multiples of `vector` bytes; else the plain one."""
+    lines, bits = [], "0"
+    for i, place in enumerate(places):
+        lines += [f"  %w{i} = ptrtoint ptr {place} to i64", f"  %v{i} = or i64 %w{i}, {bits}"]
+        bits = f"%v{i}"
+    lines += [f"  %odd = and i64 {bits}, {vector - 1}", "  %whole = icmp eq i64 %odd, 0"]
+    lines += ["  br i1 %whole, label %streamed, label %plain", "plain:", plain, "  ret void", "streamed:", streamed]
+    return [*lines, "  fence seq_cst"]
 
 
 def _loop_metadata(loops: int) -> list[str]:

@@ -22,6 +22,7 @@ class Array:
     strides: tuple[Value, ...]
     constant: bool  # nothing in this function writes it
     in_halves: bool = False  # each word of 32 bits is two bf16, and an index more says which
+    streamed: bool = False  # begins at a whole vector and is written in such, past the caches
 
 
 @dataclass
