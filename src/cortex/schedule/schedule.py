@@ -28,6 +28,8 @@ from cortex.schedule.distribute import Distribute
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.inline import Inline
 from cortex.schedule.interleave import Interleave
+from cortex.schedule.item_barriers import PlaceItemBarriers
+from cortex.schedule.items import AloneItem, Items
 from cortex.schedule.layout import Layout
 from cortex.schedule.narrow import Narrow
 from cortex.schedule.narrow_inputs import NarrowInputs
@@ -53,6 +55,7 @@ LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
     *(Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
+    *(Items, AloneItem, PlaceItemBarriers),
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)
 
