@@ -33,7 +33,7 @@ LAYERS = (
     ("cache",),
     ("saved",),
     ("package",),
-    ("compiler", "__init__"),
+    ("compiler", "device_compiler", "__init__"),
     ("loader",),
     ("primitives",),
     ("structures",),

@@ -12,6 +12,7 @@ from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
+from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
@@ -37,6 +38,7 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
+from cortex.runtime.devices import DIALECTS, gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
@@ -64,7 +66,7 @@ def compile(
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
     examples: Any = None,
-    target: Target | str | None = None,
+    target: Target | GpuTarget | str | None = None,
     cpu: str | None = None,
     recursion: tuple[Step[ra.Model], ...] | None = None,
     choices: Choices | None = None,
@@ -96,7 +98,8 @@ def compile(
     unless they say otherwise; results do not depend on it.
 
     `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
-    them). What this machine cannot run is for `cortex.export`, which writes a C package.
+    them). What this machine cannot run is for `cortex.export`, which writes a C package. Target "opencl" or "cuda" is a
+    device, `cpu` then part of its name or its architecture ("sm_80"); `cortex.gpu_target` says more about kernels.
 
     `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
     read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
@@ -123,6 +126,11 @@ def compile(
         if structures:
             trace.see(structures)
         trace.check_fields()
+        if isinstance(machine, GpuTarget):
+            from cortex.device_compiler import DevicePlan, build_kernels
+
+            on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
+            return Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save)
         wishes = Wishes(trace, structures, table_bytes)
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return Executable(
@@ -143,11 +151,14 @@ def compile(
     return CompiledModule(entry, structures, executable, wanted.save)
 
 
-def _target(target: Target | str | None, cpu: str | None) -> Target:
-    if isinstance(target, Target):
+def _target(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
+    if isinstance(target, Target | GpuTarget):
         if cpu is not None:
-            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {target.cpu!r}; give one of the two.")
+            has = target.cpu if isinstance(target, Target) else target.device
+            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {has!r}; give one of the two.")
         return target
+    if target in DIALECTS:
+        return gpu_target(target, cpu)
     if target is None and cpu not in (None, NATIVE):
         raise ModelError(f"cpu={cpu!r}: give the target too: target={' or '.join(map(repr, CPUS))}.")
     return Target.host() if target is None else Target.named(target, cpu)
@@ -199,6 +210,11 @@ class Plan:
     wishes: Wishes = Wishes()
     threads: int = 1
     narrow: Narrow | None = None  # how weights are stored, where not as f32
+
+    @property
+    def lanes(self) -> int:
+        """To a multiple of how many elements rows are padded."""
+        return self.target.lanes
 
     def fixed(self, m: ra.Model) -> Schedule | None:
         """The whole schedule where it is given, or was found by tuning."""
@@ -355,7 +371,7 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     if check:
         ra_verify.verify(m)
     yield Stage("recursion", m, Schedule(recursion), empty, considered)
-    f = lower(m, plan.target.lanes)
+    f = lower(m, plan.lanes)
     yield Stage("lowered", m, Schedule(recursion), f, considered)
     loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
     if plan.narrow is not None and not any(isinstance(s, Narrow) for s in loops):
