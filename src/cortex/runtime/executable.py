@@ -7,43 +7,38 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cortex import _native
+from cortex.codegen.gpu.device_code import DeviceCode
+from cortex.codegen.object_code import ObjectCode
 from cortex.cost.choose import Considered
 from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
-from cortex.frontend.fields import Accessors
 from cortex.ilir.ir import NARROW, Func
-from cortex.lower.linear_form import NUM_PARTS, LinearForm
+from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
-from cortex.runtime.arguments import arguments, field_align
 from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.forest import Forest
-from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.known_kinds import Kinds
-from cortex.runtime.linearize import Checked, linearizer
+from cortex.runtime.linearize import Checked
+from cortex.runtime.loaded import Loaded, Version
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
-from cortex.runtime.storage import Array, padded_zeros
+from cortex.runtime.storage import Array
 from cortex.schedule.schedule import Schedule
-
-if TYPE_CHECKING:
-    from cortex.codegen.object_code import ObjectCode
 
 T = TypeVar("T")
 Known = tuple[int, int]
-Version = tuple[int, int]
 
 MOST_THREADS = 64  # the size of a team
-TABLE_ROWS = 1024  # that are computed at a time
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -51,7 +46,7 @@ MAX_ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the compiler made of a model: the program before and after scheduling, and its object code.
+    """What the compiler made of a model: the program before and after scheduling, and its code.
 
     Calls need the signature of the program only. `make_func` gives the program itself, compiled again up to code
     generation where the code is older than this process.
@@ -61,9 +56,19 @@ class Compiled:
     schedule: Schedule
     considered: tuple[Considered, ...]  # what the automatic scheduler thought of
     signature: Signature
-    code: ObjectCode
+    code: ObjectCode | DeviceCode
     tables: tuple[Compiled, ...]  # the programs that fill the model's tables, in order
     make_func: Callable[[], Func] = field(compare=False, repr=False)
+
+    @property
+    def object_code(self) -> ObjectCode:
+        """The code of a program for processors."""
+        if isinstance(self.code, DeviceCode):
+            raise ModelError(
+                f"{self.model.name} was compiled for {self.code.target}, and this needs object code for a processor: "
+                "leave out `target`, or name another one that `cortex targets` lists."
+            )
+        return self.code
 
     @cached_property
     def func(self) -> Func:
@@ -101,7 +106,7 @@ class Executable:
         self._threads = checked_threads(threads)
         self._built_for = self._threads if made is None else made[1]
         self._lock = Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: Loaded | None = None
         if made is not None:
             self._loaded = self._load(made[0], trace.version, trace.checked_lengths())
         self.compilations = 0
@@ -125,7 +130,7 @@ class Executable:
             except _native.UnknownKind:
                 pass
 
-        def run(loaded: _Loaded) -> Output:
+        def run(loaded: Loaded) -> Output:
             return Output(
                 loaded.names,
                 loaded.program.run(self._nodes(batch), single, loaded.most(team), loaded.given(out, batch, single)),
@@ -143,10 +148,10 @@ class Executable:
         single = batch is not structures
         team = self._team(threads)
 
-        def bind(loaded: _Loaded) -> Bound:
+        def bind(loaded: Loaded) -> Bound:
             given = loaded.given(out, batch, single)
             return Bound(
-                loaded.names, _native.Bound(loaded.program, self._nodes(batch), single, loaded.most(team), given)
+                loaded.names, _native.Bound(loaded.native_program, self._nodes(batch), single, loaded.most(team), given)
             )
 
         return self._with_kinds(batch, bind)
@@ -200,7 +205,7 @@ class Executable:
             compiled.schedule,
             form,
             Predictor(compiled.func, machine)(form, threads),
-            timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
+            timeline(compiled.func, compiled.object_code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
             best_us(lambda: program.prepare(self._nodes(batch))),
@@ -236,7 +241,7 @@ class Executable:
             return {}
         m = self._trace.model()
         weights = self._trace.weights.arrays(p.name for p in m.params)
-        exact = _Loaded(self._build_in_f32(m), weights, self._trace.accessors)
+        exact = Loaded(self._build_in_f32(m), weights, self._trace.accessors)
         want = Output(exact.names, exact.program.run(self._nodes(batch), False, 1)).nodes
         return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
@@ -298,13 +303,13 @@ class Executable:
             self._build_for(team)
         return team
 
-    def _require(self) -> _Loaded:
+    def _require(self) -> Loaded:
         if self._loaded is None:
             self._compile()
         assert self._loaded is not None
         return self._loaded
 
-    def _with_kinds(self, batch: Any, call: Callable[[_Loaded], T]) -> T:
+    def _with_kinds(self, batch: Any, call: Callable[[Loaded], T]) -> T:
         """`call`, after compiling whatever kinds of node the request has and the program has not.
 
         A node of a new kind is looked at with those below it; if that does not settle it, all nodes are.
@@ -335,7 +340,7 @@ class Executable:
             "model's control flow reads must be equal to themselves (NaN is not) and must not change."
         )
 
-    def _learn(self, known: Known, look: Callable[[], object]) -> tuple[Known, _Loaded, bool]:
+    def _learn(self, known: Known, look: Callable[[], object]) -> tuple[Known, Loaded, bool]:
         """Look at nodes, unless other threads have learned more than `known`, and compile again if kinds are new.
 
         Gives what is known then, and whether this call has looked.
@@ -377,94 +382,9 @@ class Executable:
         self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 
-    def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> _Loaded:
+    def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> Loaded:
         weights = self._trace.weights.arrays(p.name for p in self._trace.model().params)
-        return _Loaded(compiled, weights, self._trace.accessors, version, checked)
-
-
-class _Loaded:
-    """Object code, weights and linearizer, ready to be called.
-
-    `version` is what had been traced when it was compiled, `checked` the numbers of children that its kinds are for.
-    """
-
-    def __init__(
-        self,
-        compiled: Compiled,
-        weights: Mapping[str, Array],
-        accessors: Any,
-        version: Version = (0, 0),
-        checked: Sequence[Checked] = (),
-    ) -> None:
-        self.compiled = compiled
-        self.version = version
-        self.checked = checked
-        m, f = compiled.model, compiled.signature
-        self.names = tuple(s.name for s in m.outputs)
-        self.params = interp.derived(m, weights)
-        padding = {b.name: b.align for b in f.buffers}
-        tables: dict[str, Array] = {}  # as the code takes them
-        for table, program in zip(m.tables, compiled.tables, strict=True):
-            filled = _fill(table, _Loaded(program, self.params, Accessors()), padding)
-            self.params |= {name: view for name, (view, _) in filled.items()}
-            tables |= {name: whole for name, (_, whole) in filled.items()}
-        parts = NUM_PARTS.name in f.sizes
-        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, checked=checked)
-        self.shared_out = f.shared_out
-        self._program = self._load(tables) if compiled.code.target.runs_here() else None
-
-    def _load(self, tables: Mapping[str, Array]) -> _native.Program:
-        from cortex.codegen.llvm.load import load
-
-        f, code = self.compiled.signature, load(self.compiled.code)
-        arrays = arguments(self.compiled.model, f, self.params, tables)
-        return _native.Program(
-            self.linearizer,
-            {"entry": code.address, "keepalive": code, "sizes": list(f.sizes), "arrays": arrays},
-        )
-
-    @property
-    def program(self) -> _native.Program:
-        """The program in memory, where this machine can run it."""
-        if self._program is None:
-            raise ModelError(
-                f"{self.compiled.model.name} was compiled for {self.compiled.code.target}, which this machine cannot "
-                "run. cortex.export(fast, DIRECTORY) writes it as a C package; leave out `target` to call it here."
-            )
-        return self._program
-
-    def most(self, threads: int) -> int:
-        """`threads`, of which a program without parallel loops has work for one only."""
-        return threads if self.shared_out else 1
-
-    def given(self, out: Any, batch: Any, single: bool) -> Given | None:
-        """The arrays for the states at the roots, checked; None where the caller gives none."""
-        if out is None:
-            return None
-        roots = len(batch.roots if isinstance(batch, Forest) else batch)
-        return given_arrays(out, self.compiled.model.outputs, None if single else roots)
-
-    def linear_form(self, batch: Any, threads: int) -> LinearForm:
-        """The linear form of a request as arrays, as it is for a call on `threads` threads."""
-        return LinearForm(**self.linearizer.linearize(batch, threads))
-
-
-def _fill(table: ra.Table, loaded: _Loaded, padding: Mapping[str, int]) -> dict[str, tuple[Array, Array]]:
-    """The parameters of a table, the states of a node for every value of the field, without padding and with it.
-
-    Some rows at a time, so that what is computed is still in the cache when it is written to its place.
-    """
-    m = loaded.compiled.model
-    limit = next(f.limit for f in m.fields if f.name == table.field)
-    assert limit is not None
-    shapes = [(limit, *s.type.shape) for s in m.outputs]
-    whole = [padded_zeros(shape, padding.get(n, 1)) for n, shape in zip(table.params, shapes, strict=True)]
-    views = [w[tuple(map(slice, shape))] for w, shape in zip(whole, shapes, strict=True)]
-    for first in range(0, limit, TABLE_ROWS):
-        values = np.arange(first, min(first + TABLE_ROWS, limit))
-        leaves = Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {table.field: values})
-        loaded.program.run(leaves, False, 1, [v[first : first + TABLE_ROWS] for v in views])
-    return dict(zip(table.params, zip(views, whole, strict=True), strict=True))
+        return Loaded(compiled, weights, self._trace.accessors, version, checked)
 
 
 def checked_threads(threads: int) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import assert_never
 
 from cortex.codegen.gpu.program import GpuProgram, Host, HostFor, HostIf, Kernel, Launch
@@ -29,17 +30,22 @@ def launches(program: GpuProgram, sizes: Mapping[str, int], index: Mapping[str, 
                 case Launch(kernel):
                     yield Call(kernels[kernel], dict(loops))
                 case HostFor(var, lo, hi, inner):
-                    for value in range(_value(lo, sizes, index, loops), _value(hi, sizes, index, loops)):
+                    for value in range(value_of(lo, sizes, index, loops), value_of(hi, sizes, index, loops)):
                         yield from block(inner, {**loops, var: value})
                 case HostIf(cond, then, orelse):
-                    yield from block(then if _value(cond, sizes, index, loops) else orelse, loops)
+                    yield from block(then if value_of(cond, sizes, index, loops) else orelse, loops)
                 case _:
                     assert_never(s)
 
     return block(program.host, {})
 
 
-def _value(e: Expr, sizes: Mapping[str, int], index: Mapping[str, Sequence[int]], loops: Mapping[str, int]) -> int:
+def value_of(
+    e: Expr,
+    sizes: Mapping[str, int],
+    index: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    loops: Mapping[str, int] = MappingProxyType({}),
+) -> int:
     """The value of an expression of integers; conditions are 0 or 1."""
 
     def value(e: Expr) -> int:
@@ -62,7 +68,7 @@ def _value(e: Expr, sizes: Mapping[str, int], index: Mapping[str, Sequence[int]]
     return value(e)
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
     "floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "min": min, "max": max,
     "lt": lambda x, y: x < y, "le": lambda x, y: x <= y, "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y,
