@@ -75,8 +75,8 @@ _HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
 __all__ = [
     "CortexError", "Forest", "InternalError", "ModelError", "ScheduleError", "StructureError",
     "abs", "compile", "concat", "conv2d", "dot", "einsum", "elu", "embedding", "exp", "export", "field", "full",
-    "gpu_target", "layer_norm", "leaky_relu", "load", "log", "matmul", "max", "maximum", "mean", "min", "minimum", "model", "ones",
-    "outer", "relu", "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose",
+    "gpu_target", "layer_norm", "leaky_relu", "load", "log", "matmul", "max", "maximum", "mean", "min", "minimum",
+    "model", "ones", "outer", "relu", "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose",
     "where", "zeros",
 ]  # fmt: skip
 

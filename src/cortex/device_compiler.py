@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from cortex.codegen.gpu.device_code import DeviceCode
-from cortex.codegen.gpu.print_program import print_program
+from cortex.codegen.gpu.generate import Form, generate
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.compiler import Plan, build, final, for_table
@@ -70,6 +70,8 @@ def build_kernels(m: ra.Model, plan: DevicePlan) -> Compiled:
     """The kernels of a traced model, as text: the device's own compiler translates them, and keeps what it has made."""
     last = final(m, plan)
     tables = tuple(build(table_model(last.model, t), for_table(plan.target)) for t in last.model.tables)
-    code = DeviceCode(print_program(last.func, plan.device), plan.device)
+    device = plan.device
+    form: Form = "persistent" if device.persistent else "per level"
+    code = DeviceCode(generate(last.func, device.dialect, device.groups, device.work_items, form), device)
     made = cache(lambda: last.func)
     return Compiled(last.model, last.schedule, (), Signature.of(last.func), code, tables, made)

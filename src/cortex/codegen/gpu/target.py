@@ -20,7 +20,7 @@ class GpuTarget:
 
     `groups` are the work-groups that a kernel is launched with. A `persistent` program is one kernel, whose work-groups
     wait for each other, so all of them must be resident at once; others are one kernel per level. `local_bytes` is the
-    local memory of a work-group, and `items` its items in two dimensions, columns and nodes. `device` is the name of an OpenCL device or an architecture of CUDA, as "sm_80".
+    local memory of a work-group, `work_items` are its items along two axes. `device` is the name of an OpenCL device or an architecture of CUDA, as "sm_80".
     """
 
     dialect: DialectName
@@ -28,12 +28,12 @@ class GpuTarget:
     groups: int
     local_bytes: int
     persistent: bool
-    items: tuple[int, int] = (32, 8)
+    work_items: tuple[int, int] = (32, 8)
 
     @property
     def grid(self) -> Grid:
         """What schedules must know of it. Only a kernel that runs to the end of a request keeps weights."""
-        return Grid(self.groups, self.items, self.local_bytes if self.persistent else 0)
+        return Grid(self.groups, self.work_items, self.local_bytes if self.persistent else 0)
 
     def __str__(self) -> str:
         return f"{self.dialect} ({self.device})"
