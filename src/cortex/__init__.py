@@ -76,8 +76,8 @@ __all__ = [
     "CortexError", "Forest", "InternalError", "ModelError", "ScheduleError", "StructureError",
     "abs", "compile", "concat", "conv2d", "dot", "einsum", "elu", "embedding", "exp", "export", "field", "full",
     "gpu_target", "layer_norm", "leaky_relu", "load", "log", "matmul", "max", "maximum", "mean", "min", "minimum",
-    "model", "ones", "outer", "relu", "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose",
-    "where", "zeros",
+    "model", "ones", "outer", "relu", "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum",
+    "tanh", "transpose", "where", "zeros",
 ]  # fmt: skip
 
 

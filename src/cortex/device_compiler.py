@@ -44,7 +44,7 @@ class DevicePlan(Plan):
         for name, is_given in refused.items():
             if is_given:
                 raise ModelError(
-                    f"target={device.dialect!r}, {name}=...: this is for processors. Leave it out, or leave out `target`."
+                    f"target={device.dialect!r}: {name} is for processors. Leave it out, or leave out `target`."
                 )
         return DevicePlan(Target.host(), recursion, None, schedule, device=device)
 

@@ -20,7 +20,8 @@ class GpuTarget:
 
     `groups` are the work-groups that a kernel is launched with. A `persistent` program is one kernel, whose work-groups
     wait for each other, so all of them must be resident at once; others are one kernel per level. `local_bytes` is the
-    local memory of a work-group, `work_items` are its items along two axes. `device` is the name of an OpenCL device or an architecture of CUDA, as "sm_80".
+    local memory of a work-group, `work_items` are its items along two axes. `device` is the name of an OpenCL device or
+    an architecture of CUDA, as "sm_80".
     """
 
     dialect: DialectName
