@@ -12,6 +12,7 @@ from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
+from cortex.codegen.gpu.program import DIALECTS
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
@@ -38,7 +39,7 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
-from cortex.runtime.devices import DIALECTS, gpu_target
+from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
@@ -116,7 +117,7 @@ def compile(
         )
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
-    machine = _target(target, cpu)
+    machine = target_of(target, cpu)
 
     wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow)
 
@@ -151,7 +152,8 @@ def compile(
     return CompiledModule(entry, structures, executable, wanted.save)
 
 
-def _target(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
+def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
+    """The target that is asked for by name and processor, or as a value; by default this machine."""
     if isinstance(target, Target | GpuTarget):
         if cpu is not None:
             has = target.cpu if isinstance(target, Target) else target.device

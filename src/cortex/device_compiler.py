@@ -70,8 +70,13 @@ def build_kernels(m: ra.Model, plan: DevicePlan) -> Compiled:
     """The kernels of a traced model, as text: the device's own compiler translates them, and keeps what it has made."""
     last = final(m, plan)
     tables = tuple(build(table_model(last.model, t), for_table(plan.target)) for t in last.model.tables)
-    device = plan.device
-    form: Form = "persistent" if device.persistent else "per level"
-    code = DeviceCode(generate(last.func, device.dialect, device.groups, device.work_items, form), device)
     made = cache(lambda: last.func)
-    return Compiled(last.model, last.schedule, (), Signature.of(last.func), code, tables, made)
+    return Compiled(
+        last.model, last.schedule, (), Signature.of(last.func), kernels_of(last.func, plan.device), tables, made
+    )
+
+
+def kernels_of(f: Func, device: GpuTarget) -> DeviceCode:
+    """The kernels of a function that is scheduled for a device."""
+    form: Form = "persistent" if device.persistent else "per level"
+    return DeviceCode(generate(f, device.dialect, device.groups, device.work_items, form), device)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from cortex.codegen.gpu.program import DialectName
+from cortex.codegen.gpu.program import DIALECTS
 from cortex.codegen.gpu.target import CUDA_DEVICES, CUDA_SHARED, GpuTarget
 from cortex.errors import ModelError
 from cortex.runtime.device import Device
-
-DIALECTS: tuple[DialectName, ...] = ("opencl", "cuda")
 
 
 def gpu_target(
@@ -18,7 +16,8 @@ def gpu_target(
     `device` is part of the name of an OpenCL device, or an architecture of CUDA ("sm_80"); by default what is here,
     and for CUDA, where no GPU is, "sm_70". With `persistent`, a request is one kernel that runs to its end with the
     weights in local memory; without, it is one kernel per level. The default is persistent where all work-groups are
-    sure to be resident: on processors (PoCL) and for CUDA. `groups` is the number of work-groups.
+    sure to be resident: on processors (PoCL) and for CUDA. `groups` is the number of work-groups; on a processor, there
+    is one for each core but one.
     """
     if groups is not None and groups < 1:
         raise ModelError(f"gpu_target(groups={groups}): a kernel has at least one work-group.")
@@ -57,7 +56,9 @@ def _opencl_target(device: str | None, persistent: bool | None, groups: int | No
             "kernel wait for each other; give no more, or persistent=False."
         )
     items = (8, 4) if found.is_processor else (32, 8)
-    return GpuTarget("opencl", found.name, groups or units, found.local_bytes, wanted, items)
+    # A group that waits for others spins. Where another program has the core of one of them, all wait for it.
+    default = max(1, units - 1) if found.is_processor else units
+    return GpuTarget("opencl", found.name, groups or default, found.local_bytes, wanted, items)
 
 
 def _cuda_target(device: str | None, persistent: bool | None, groups: int | None) -> GpuTarget:

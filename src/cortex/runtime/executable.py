@@ -223,8 +223,9 @@ class Executable:
         )
 
     def explain(self, structures: Any = None) -> str:
-        """The predicted time of each phase and why, for a request or, without one, for typical ones; for a device, counts.
+        """The predicted time of each phase and why, for a request or, without one, for typical ones.
 
+        For a device, what is counted: launches, barriers, bytes.
         Then the steps that the automatic scheduler considered, and what it made of each. For a request and narrow
         weights, also the deviation, which is measured: both programs are run.
         """
