@@ -33,6 +33,7 @@ LAYERS = (
     ("cache",),
     ("saved",),
     ("package",),
+    ("device_compiler",),
     ("compiler", "__init__"),
     ("loader",),
     ("primitives",),

@@ -12,6 +12,7 @@ from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
+from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
@@ -20,6 +21,7 @@ from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
+from cortex.device_compiler import build_for_device
 from cortex.errors import ModelError, ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
@@ -37,6 +39,7 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
+from cortex.runtime.devices import DIALECTS, gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
@@ -64,7 +67,7 @@ def compile(
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
     examples: Any = None,
-    target: Target | str | None = None,
+    target: Target | GpuTarget | str | None = None,
     cpu: str | None = None,
     recursion: tuple[Step[ra.Model], ...] | None = None,
     choices: Choices | None = None,
@@ -96,7 +99,8 @@ def compile(
     unless they say otherwise; results do not depend on it.
 
     `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
-    them). What this machine cannot run is for `cortex.export`, which writes a C package.
+    them). What this machine cannot run is for `cortex.export`, which writes a C package. "opencl" and "cuda" are for
+    kernels on a device; `gpu_target` says more of how they are made.
 
     `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
     read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
@@ -114,6 +118,9 @@ def compile(
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
     machine = _target(target, cpu)
+    if isinstance(machine, GpuTarget) and (choices is not None or narrow is not None):
+        asked = "choices" if choices is not None else "weights_dtype"
+        raise ModelError(f"{asked}: kernels for {machine.dialect} have none; leave it out, or leave out `target`.")
 
     wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow)
 
@@ -123,6 +130,8 @@ def compile(
         if structures:
             trace.see(structures)
         trace.check_fields()
+        if isinstance(machine, GpuTarget):
+            return Executable(trace, lambda m, _: _kernels(m, machine), threads)
         wishes = Wishes(trace, structures, table_bytes)
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return Executable(
@@ -132,6 +141,9 @@ def compile(
             lambda m: build(m, plan.in_f32(m)),
             wanted.save,
         )
+
+    def _kernels(m: ra.Model, device: GpuTarget) -> Compiled:
+        return build_for_device(m, device, recursion, schedule, lambda t: build(t, for_table(Target.host())))
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
         return executable(model, weights, structures)
@@ -143,7 +155,11 @@ def compile(
     return CompiledModule(entry, structures, executable, wanted.save)
 
 
-def _target(target: Target | str | None, cpu: str | None) -> Target:
+def _target(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
+    if isinstance(target, GpuTarget) or target in DIALECTS:
+        if cpu is not None:
+            raise ModelError(f"cpu={cpu!r}: kernels run on a device; gpu_target(..., device=...) names one.")
+        return target if isinstance(target, GpuTarget) else gpu_target(str(target))
     if isinstance(target, Target):
         if cpu is not None:
             raise ModelError(f"cpu={cpu!r}: the target has a processor already, {target.cpu!r}; give one of the two.")

@@ -56,7 +56,8 @@ def _opencl_target(device: str | None, persistent: bool | None, groups: int | No
             f"gpu_target(groups={groups}): {found.name} runs {units} work-groups at once, and those of a persistent "
             "kernel wait for each other; give no more, or persistent=False."
         )
-    return GpuTarget("opencl", found.name, groups or units, found.local_bytes, wanted)
+    items = (8, 4) if found.is_processor else (32, 8)
+    return GpuTarget("opencl", found.name, groups or units, found.local_bytes, wanted, items)
 
 
 def _cuda_target(device: str | None, persistent: bool | None, groups: int | None) -> GpuTarget:

@@ -27,10 +27,10 @@ def find_device(name: str | None = None) -> OpenClDevice:
     A process has one queue for each device: kernels that wait for all their work-groups must not meet others that do.
     """
     found = devices()
-    chosen = [d for d in found if name is None or name.lower() in str(d.name).lower()]
+    chosen = [d for d in found if name is None or name.lower() in full_name(d).lower()]
     if not chosen and found:
         raise ModelError(
-            f"an OpenCL device called {name!r} was asked for; there are {', '.join(repr(d.name) for d in found)}."
+            f"an OpenCL device called {name!r} was asked for; there are {', '.join(repr(full_name(d)) for d in found)}."
         )
     if not chosen:
         raise ModelError(f"target='opencl': there is no OpenCL device here, and PoCL is not installed: {REMEDY}.")
@@ -46,6 +46,11 @@ def devices() -> list[Any]:
         return []
     found = [d for p in platforms for d in p.get_devices()]
     return sorted(found, key=lambda d: bool(d.type & cl.device_type.CPU))
+
+
+def full_name(device: Any) -> str:
+    """What the maker of a device calls it, and who runs it."""
+    return f"{device.name.strip()} ({device.platform.name})"
 
 
 def _opencl() -> Any:
@@ -70,7 +75,7 @@ class OpenClDevice:
     @property
     def name(self) -> str:
         """What its maker calls it, and who runs it."""
-        return f"{self._device.name.strip()} ({self._device.platform.name})"
+        return full_name(self._device)
 
     @property
     def is_processor(self) -> bool:

@@ -67,7 +67,8 @@ class Schedule:
     """Steps on the recursion, then steps on its loops, in the order they apply.
 
     Barriers are placed for the program as it is then, so a schedule with `Parallel` or `Alone` has `PlaceBarriers` as
-    its last step but for `Persist`, which changes nothing.
+    its last step but for `Persist`, which changes nothing, and `PlaceItemBarriers`, which is last where there are
+    `Items`.
 
     `repr` is Python that rebuilds the schedule from the names in `namespace()`.
     """
@@ -143,8 +144,14 @@ def _fault(steps: tuple[Step[Any], ...]) -> tuple[int, str] | None:
             )
         late = late or isinstance(s, LOOP_STEPS)
     team = next((number for number, s in enumerate(steps) if isinstance(s, Parallel | Alone)), None)
-    last = next((s for s in reversed(steps) if not isinstance(s, Persist)), None)
-    if team is not None and not isinstance(last, PlaceBarriers):
+    ending = [s for s in steps if not isinstance(s, Persist)][-2:]
+    items = next((number for number, s in enumerate(steps) if isinstance(s, Items | AloneItem)), None)
+    if items is not None and not isinstance(ending[-1], PlaceItemBarriers):
+        return items, (
+            f"{steps[items]!r}, shares work among items, and nothing says where they wait for each other. Put Alone(), "
+            "AloneItem(), PlaceBarriers() and PlaceItemBarriers() last; only Persist may follow."
+        )
+    if team is not None and not any(isinstance(s, PlaceBarriers) for s in ending[-1 if items is None else -2 :]):
         return team, (
             f"{steps[team]!r}, shares work among threads, and nothing says where they wait for each other. Put Alone() "
             "and PlaceBarriers() last; only Persist may follow."

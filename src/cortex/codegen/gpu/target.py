@@ -19,7 +19,7 @@ class GpuTarget:
 
     `groups` are the work-groups that a kernel is launched with. A `persistent` program is one kernel, whose work-groups
     wait for each other, so all of them must be resident at once; others are one kernel per level. `local_bytes` is the
-    local memory of a work-group. `device` is the name of an OpenCL device or an architecture of CUDA, as "sm_80".
+    local memory of a work-group, `work_items` are its items along two axes. `device` is the name of an OpenCL device or an architecture of CUDA, as "sm_80".
     """
 
     dialect: DialectName
@@ -27,6 +27,7 @@ class GpuTarget:
     groups: int
     local_bytes: int
     persistent: bool
+    work_items: tuple[int, int] = (32, 8)
 
     def __str__(self) -> str:
         return f"{self.dialect} ({self.device})"
