@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cortex.codegen.gpu.dialect import DIALECTS, Dialect
+from cortex.codegen.gpu.lift_barriers import lift_barriers
 from cortex.codegen.gpu.names import Identifiers
 from cortex.codegen.gpu.program import Argument, DialectName, GpuProgram, Host, Kernel, Launch
 from cortex.codegen.gpu.statements import StatementPrinter
@@ -61,7 +62,7 @@ class _Writer:
     def kernel(self, part: Stretch) -> tuple[Kernel, list[str]]:
         """A kernel and its lines."""
         p = StatementPrinter(self.f, self.words, self.identifier, self.groups)
-        body = p.kernel_body(part.body)
+        body = p.kernel_body(lift_barriers(part.body))
         self.functions |= p.expr.functions
         self.has_grid_barrier = self.has_grid_barrier or p.has_grid_barrier
         used = p.expr.variables
