@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from cortex.codegen.gpu.device_code import DeviceCode
@@ -11,10 +11,15 @@ from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.compiler import Plan, build, final, for_table
 from cortex.cost.choose import ALWAYS, Considered
+from cortex.cost.gpu_grid import choose_grid
+from cortex.cost.gpu_machine import GpuMachine
+from cortex.cost.typical import typical
 from cortex.errors import ModelError
 from cortex.ilir.ir import Func
-from cortex.ir.step import Step
+from cortex.ir.step import Step, apply
+from cortex.lower.lower import lower
 from cortex.ra import ir as ra
+from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.executable import Compiled
 from cortex.runtime.signature import Signature
@@ -61,6 +66,16 @@ class DevicePlan(Plan):
         """The steps that were given, or those that are always taken."""
         return ALWAYS if self.recursion is None else self.recursion, ()
 
+    def settled(self, m: ra.Model) -> DevicePlan:
+        """This plan with a number and shape of work-groups: what is predicted to be fastest for typical requests."""
+        if self.device.work_items is not None:
+            return self
+        steps, _ = self.on_recursion(m)
+        m = apply(simplify(m), self.schedule.on_recursion if self.schedule is not None else steps)
+        d, machine = self.device, GpuMachine.v100_like()
+        grid = choose_grid(lower(m, self.lanes), typical(m), machine, d.groups, d.resident_bytes, d.persistent)
+        return replace(self, device=replace(d, groups=grid.groups, work_items=grid.items))
+
     def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
         """The default schedule for a GPU."""
         return gpu_schedule(f, self.device.grid)
@@ -68,6 +83,7 @@ class DevicePlan(Plan):
 
 def build_kernels(m: ra.Model, plan: DevicePlan) -> Compiled:
     """The kernels of a traced model, as text: the device's own compiler translates them, and keeps what it has made."""
+    plan = plan.settled(m)
     last = final(m, plan)
     tables = tuple(build(table_model(last.model, t), for_table(plan.target)) for t in last.model.tables)
     made = cache(lambda: last.func)
@@ -79,4 +95,4 @@ def build_kernels(m: ra.Model, plan: DevicePlan) -> Compiled:
 def kernels_of(f: Func, device: GpuTarget) -> DeviceCode:
     """The kernels of a function that is scheduled for a device."""
     form: Form = "persistent" if device.persistent else "per level"
-    return DeviceCode(generate(f, device.dialect, device.groups, device.work_items, form), device)
+    return DeviceCode(generate(f, device.dialect, device.groups, device.grid.items, form), device)

@@ -80,8 +80,12 @@ def _texts(
     trace = Trace(model, weights)
     trace.see(examples)
     schedule = None if schedule_file is None else Schedule.load(schedule_file)
-    is_processor = isinstance(target, Target)
-    plan = Plan(target, schedule=schedule) if is_processor else DevicePlan.of(target, schedule=schedule)
+    plan: Plan
+    if isinstance(target, Target):
+        plan = Plan(target, schedule=schedule)
+    else:
+        plan = DevicePlan.of(target, schedule=schedule).settled(trace.model())
+        target = plan.device
     *earlier, last = stages(trace.model(), plan)
     texts = {stage.name: stage.text() for stage in (*earlier, last)}
     texts["schedule"] = repr(last.schedule)

@@ -20,8 +20,9 @@ class GpuTarget:
 
     `groups` are the work-groups that a kernel is launched with. A `persistent` program is one kernel, whose work-groups
     wait for each other, so all of them must be resident at once; others are one kernel per level. `local_bytes` is the
-    local memory of a work-group, `work_items` are its items along two axes. `device` is the name of an OpenCL device or
-    an architecture of CUDA, as "sm_80".
+    local memory of a work-group, `work_items` are its items along two axes; where they are None, the compiler settles
+    both, with at most `groups` work-groups. `device` is the name of an OpenCL device or an architecture of CUDA, as
+    "sm_80".
     """
 
     dialect: DialectName
@@ -29,12 +30,18 @@ class GpuTarget:
     groups: int
     local_bytes: int
     persistent: bool
-    work_items: tuple[int, int] = (32, 8)
+    work_items: tuple[int, int] | None = None
 
     @property
     def grid(self) -> Grid:
-        """What schedules must know of it. Only a kernel that runs to the end of a request keeps weights."""
-        return Grid(self.groups, self.work_items, self.local_bytes if self.persistent else 0)
+        """What schedules must know of it, once that is settled."""
+        assert self.work_items is not None
+        return Grid(self.groups, self.work_items, self.resident_bytes)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Local memory for weights: only a kernel that runs to the end of a request keeps them."""
+        return self.local_bytes if self.persistent else 0
 
     def __str__(self) -> str:
         return f"{self.dialect} ({self.device})"
