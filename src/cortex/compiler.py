@@ -47,6 +47,7 @@ from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
 from cortex.schedule.in_f32 import in_f32
+from cortex.schedule.items import AloneItem, Items
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
@@ -382,12 +383,13 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
         mapping, shared = plan.on_threads(m, f)
         considered = (*considered, *shared)
         loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
-    is_shared = False
+    rest: dict[Step[Func], None] = {}  # until these steps, what is in no parallel loop is still every thread's
     for each in loops:
         f = each.apply(f)
-        is_shared = is_shared or isinstance(each, Parallel | ParallelTrees)
-        if check:  # until Alone(), what is in no parallel loop is still every thread's
-            ilir_verify.verify(Alone().apply(f) if is_shared else f)
+        if isinstance(each, Parallel | ParallelTrees | Items):
+            rest |= dict.fromkeys((Alone(), AloneItem()) if isinstance(each, Items) else (Alone(),))
+        if check:
+            ilir_verify.verify(apply(f, tuple(rest)))
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f, considered)
     f = run(PASSES, f)
