@@ -17,6 +17,8 @@ from cortex.runtime.storage import Array
 
 REMEDY = "pip install 'cortex-recursive[opencl]'"
 OPTIONS = ("-cl-std=CL1.2",)
+POCL, UNCHANGED = "Portable Computing Language", "-cl-opt-disable"
+"""PoCL runs the items of a work-group in loops, and what is optimized before it makes them it may split wrongly."""
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
@@ -136,7 +138,8 @@ class OpenClDevice:
     def _compile(self, program: GpuProgram) -> Any:
         cl = self._cl
         exact = bool(self._device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT)
-        options = [*OPTIONS, EXACT] if exact else list(OPTIONS)
+        is_pocl = self._device.platform.name == POCL
+        options = [*OPTIONS, *([EXACT] if exact else []), *([UNCHANGED] if is_pocl else [])]
         try:
             with warnings.catch_warnings():  # that there is a log; it is of use only where something is wrong
                 warnings.simplefilter("ignore", cl.CompilerWarning)
