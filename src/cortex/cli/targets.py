@@ -48,7 +48,7 @@ def command(json_file: str | None) -> None:
         ]
         found.append({"target": name, "cpus": about, "missing": missing})
     for device in (_opencl(), _cuda()):
-        to.print("\n".join(device.lines()) + "\n", highlight=False, soft_wrap=True)
+        to.print("\n".join(device.lines()) + "\n", highlight=False, markup=False, soft_wrap=True)
         found.append(asdict(device))
     write_json(json_file, found)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cortex.codegen.gpu.program import Launch
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.cost.gpu import GpuPredictor
 from cortex.cost.gpu_machine import GpuMachine
@@ -19,13 +20,13 @@ from cortex.runtime.report import best_us
 class DeviceReport:
     """A request on a device. Times are of whole calls from Python, in microseconds, the least of many.
 
-    `copied` are the bytes of the request, which go to the device at once; weights are there already. Of a `persistent`
-    program, all levels are one launch.
+    `copied` are the bytes of the request, which go to the device at once; weights are there already. With `one_kernel`,
+    all levels are one launch.
     """
 
     model: str
     device: str
-    persistent: bool
+    one_kernel: bool
     work_groups: int
     work_items: tuple[int, int]
     structures: int
@@ -38,7 +39,7 @@ class DeviceReport:
 
     def __str__(self) -> str:
         x, y = self.work_items
-        form = "one kernel for all levels" if self.persistent else "one kernel per level"
+        form = "one kernel for all levels" if self.one_kernel else "one kernel per level"
         return "\n".join(
             [
                 f"{self.model} on {self.device}: {form}, {self.work_groups} work-groups of {x} x {y} items",
@@ -70,7 +71,7 @@ def device_report(program: DeviceProgram, nodes: Any, form: LinearForm) -> Devic
     return DeviceReport(
         kernels.name,
         program.device.name,
-        kernels.persistent,
+        [type(s) for s in kernels.host] == [Launch],
         kernels.groups,
         kernels.kernels[0].work_items if kernels.kernels else (1, 1),
         form.sizes["num_roots"],
