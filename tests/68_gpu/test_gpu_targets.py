@@ -72,7 +72,9 @@ def test_report(fast: Any) -> None:
     assert isinstance(report, DeviceReport)
     assert report.launches == 1 and report.structures == 3 and report.copied > 0
     assert "1 launches" in str(report) and "one kernel for all levels" in str(report)
-    levels = compiled(cortex.gpu_target("opencl", persistent=False, groups=2)).report(TREES)
+    entry = zoo.load("tree_fc")  # its products read what other work-groups have computed
+    trees, target = entry.structures(Random(0), 2, 20), cortex.gpu_target("opencl", persistent=False, groups=2)
+    levels = cortex.compile(entry.model, entry.weights(16, 20), examples=trees, target=target).report(trees)
     assert levels.launches == levels.groups and "one kernel per level" in str(levels)
 
 
