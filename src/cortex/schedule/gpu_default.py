@@ -7,16 +7,20 @@ It looks at loops, like the default schedule for threads. Of every cluster of ne
     columns   else, where an outer column loop has an iteration for each work-group, that loop is given to them
     nodes     else, work-groups share the nodes; items share what columns there are
 
-Weights are packed by blocks of columns, and sums are in registers of the item that adds them up.
+Weights are packed by blocks of columns, and sums are in registers of the item that adds them up; a sum that is all
+there is of a node is added up by the items of a work-group. Weights that the recursion reads stay in local memory, as
+many as there is room for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from cortex.errors import ScheduleError
-from cortex.ilir.ir import Func, Scope
+from cortex.ilir.ir import Buffer, For, Func, Scope
 from cortex.ir.node import walk
+from cortex.ir.scalar import Int
 from cortex.ir.step import Step
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.cluster import Cluster, clusters_of
@@ -24,12 +28,14 @@ from cortex.schedule.default import group_temporaries, nest_lists
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.item_barriers import PlaceItemBarriers
+from cortex.schedule.item_sums import ItemSums
 from cortex.schedule.items import AloneItem, Items
-from cortex.schedule.locate import constant_extent, loop_names
+from cortex.schedule.locate import buffers_of, constant_extent, loop_names
 from cortex.schedule.nest import Nest
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.reorder import Reorder
+from cortex.schedule.resident import Resident
 from cortex.schedule.split import Split
 from cortex.schedule.tile import Tile
 
@@ -53,6 +59,7 @@ def gpu_schedule(f: Func, grid: Grid) -> tuple[Step[Func], ...]:
     for block in nest_lists(f):
         for cluster in clusters_of(f, block, MOST_SUMS):
             _cluster(plan, cluster, grid)
+    _keep_weights(plan, grid)
     temporaries = group_temporaries(plan.f)
     if temporaries:
         plan.take(Dense(temporaries))
@@ -92,7 +99,8 @@ def _cluster(plan: _Plan, cluster: Cluster, grid: Grid) -> None:
     if len(cluster) > 1:
         plan.take(Fuse(tuple(n.name for n in cluster), 1 + len(first.columns)))
     if not first.columns:
-        plan.attempt(Parallel(first.name))
+        if plan.attempt(Parallel(first.name)):
+            _by_items(plan, cluster, grid.items[0])
         return
     is_sum = any(n.kind != "pointwise" for n in cluster)
     nest = _Nest(first, is_sum, is_sum and _reads_weights(plan.f, cluster))
@@ -103,6 +111,30 @@ def _cluster(plan: _Plan, cluster: Cluster, grid: Grid) -> None:
         if extent >= grid.groups > 1 and _by_column(plan, nest, column):
             return
     _by_nodes(plan, nest)
+
+
+def _by_items(plan: _Plan, cluster: Cluster, items: int) -> None:
+    """Add up the sums of nests without columns by the items of a work-group."""
+    for loop in (s for nest in cluster for s in nest.body if isinstance(s, For)):
+        extent = min(constant_extent(loop) or 0, items)
+        if extent > 1:
+            plan.attempt(ItemSums(loop.var, 1 << (extent.bit_length() - 1)))
+
+
+def _keep_weights(plan: _Plan, grid: Grid) -> None:
+    """Hold weights that the recursion reads in local memory, the largest first, as long as there is room."""
+    inside = buffers_of(s for s in plan.f.body if isinstance(s, For) and s.var == "g")
+    room = grid.local_bytes - sum(_bytes(b, 1) for b in plan.f.buffers if b.scope is Scope.LOCAL)
+    weights = [b for b in plan.f.buffers if b.scope is Scope.PACKED and b.name in inside]
+    for b in sorted(weights, key=lambda b: -_bytes(b, grid.groups)):
+        if _bytes(b, grid.groups) <= room and plan.attempt(Resident(b.name)):
+            room -= _bytes(b, grid.groups)
+
+
+def _bytes(b: Buffer, groups: int) -> int:
+    """The local memory that a work-group needs for its slices of a buffer."""
+    slices, *rest = (e.value for e in b.shape if isinstance(e, Int))
+    return 4 * -(-slices // groups) * prod(rest)
 
 
 @dataclass(frozen=True)

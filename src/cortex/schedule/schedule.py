@@ -29,6 +29,7 @@ from cortex.schedule.fuse import Fuse
 from cortex.schedule.inline import Inline
 from cortex.schedule.interleave import Interleave
 from cortex.schedule.item_barriers import PlaceItemBarriers
+from cortex.schedule.item_sums import ItemSums
 from cortex.schedule.items import AloneItem, Items
 from cortex.schedule.layout import Layout
 from cortex.schedule.narrow import Narrow
@@ -40,6 +41,7 @@ from cortex.schedule.parse_steps import parse_steps
 from cortex.schedule.peel import Peel
 from cortex.schedule.persist import Persist
 from cortex.schedule.reorder import Reorder
+from cortex.schedule.resident import Resident
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
 from cortex.schedule.tile import Tile
@@ -55,7 +57,7 @@ LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
     *(Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
-    *(Items, AloneItem, PlaceItemBarriers),
+    *(Items, ItemSums, Resident, AloneItem, PlaceItemBarriers),
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)
 
