@@ -57,12 +57,12 @@ class ExpressionPrinter:
                 return self.number(value)
             case Var(name):
                 self.variables.add(name)
-                return self.leaf(self.identifier(name), e)
+                return self.leaf(self.identifier.variable(name), e)
             case Load(buffer, index):
                 return self.element(buffer, index), _ATOM
             case Index(fn, (argument,)):
                 self.indices.add(fn)
-                return self.leaf(f"{self.identifier(fn)}[{self.narrowly(argument)}]", e)
+                return self.leaf(f"{self.identifier.array(fn)}[{self.narrowly(argument)}]", e)
             case Index(fn):
                 raise InternalError(f"index function {fn!r} takes one argument")
             case Fma(x, y, z):

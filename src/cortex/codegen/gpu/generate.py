@@ -26,7 +26,7 @@ def generate(
     the kernel there and launches the next.
     """
     words, identifier = DIALECTS[dialect], Identifiers()
-    name = identifier(f.name)
+    name = identifier.function(f.name)
     host: tuple[Host, ...]
     if form == "persistent":
         parts, host = (Stretch(name, f.body),), (Launch(name),)
@@ -84,14 +84,13 @@ class _Writer:
         return Kernel(part.name, arguments, local, self.work_items), [*lines, *(f"    {b}" for b in body), "}"]
 
     def argument(self, a: Argument, written: set[str]) -> str:
-        name = self.identifier(a.name)
         match a.kind:
             case "buffer":
-                return self.words.pointer("float", name, a.name in written)
+                return self.words.pointer("float", self.identifier.array(a.name), a.name in written)
             case "index":
-                return self.words.pointer("int", name, is_written=False)
+                return self.words.pointer("int", self.identifier.array(a.name), is_written=False)
             case "size" | "loop":
-                return f"int {name}"
+                return f"int {self.identifier.variable(a.name)}"
             case "barrier":
                 return self.words.barrier_argument
 

@@ -21,26 +21,36 @@ _TAKEN = frozenset((*_KEYWORDS.split(), *_USED.split()))
 
 
 class Identifiers:
-    """An identifier for each name: the name itself where that is one, and nobody has it."""
+    """An identifier for each name: the name itself where that is one, and nobody has it.
+
+    Variables and arrays are named apart from each other: a weight may be called as a loop is.
+    """
 
     def __init__(self) -> None:
-        self._given: dict[str, str] = {}
+        self._given: dict[tuple[str, str], str] = {}
         self._used: set[str] = set(_TAKEN)
 
-    def __call__(self, name: str) -> str:
-        """The identifier for `name`, always the same."""
-        if name not in self._given:
+    def variable(self, name: str) -> str:
+        """The identifier of a size, a loop variable or a let; always the same."""
+        return self._identifier("variable", name)
+
+    def array(self, name: str) -> str:
+        """The identifier of a buffer or an index function; always the same."""
+        return self._identifier("array", name)
+
+    def function(self, name: str) -> str:
+        """The identifier of a kernel; always the same."""
+        return self._identifier("function", name)
+
+    def _identifier(self, what: str, name: str) -> str:
+        if (what, name) not in self._given:
             plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
             if not re.match(r"[A-Za-z]", plain):
                 plain = f"v{plain}"
-            self._given[name] = self.fresh(plain)
-        return self._given[name]
-
-    def fresh(self, base: str) -> str:
-        """An identifier that nobody has."""
-        name, number = base, 0
-        while name in self._used:
-            number += 1
-            name = f"{base}_{number}"
-        self._used.add(name)
-        return name
+            identifier, number = plain, 0
+            while identifier in self._used:
+                number += 1
+                identifier = f"{plain}_{number}"
+            self._used.add(identifier)
+            self._given[what, name] = identifier
+        return self._given[what, name]

@@ -53,7 +53,7 @@ class StatementPrinter:
         mentioned = _mentioned(body)
         own = frozenset(b.name for b in self.f.buffers if b.scope in PER_THREAD and b.name in mentioned)
         shared = [b for b in self.f.buffers if b.scope in (Scope.LOCAL, Scope.RESIDENT) and b.name in mentioned]
-        local = [f"{self.dialect.local} float {self.identifier(b.name)}[{self.elements(b)}];" for b in shared]
+        local = [f"{self.dialect.local} float {self.identifier.array(b.name)}[{self.elements(b)}];" for b in shared]
         return [*local, *self.block(body, own)]
 
     def local_bytes(self, body: tuple[Stmt, ...]) -> int:
@@ -85,7 +85,7 @@ class StatementPrinter:
 
     def register(self, b: Buffer) -> str:
         count = self.elements(b)
-        return f"float {self.identifier(b.name)}{'' if count == 1 else f'[{count}]'};"
+        return f"float {self.identifier.array(b.name)}{'' if count == 1 else f'[{count}]'};"
 
     def statement(self, s: Stmt, own: frozenset[str]) -> Iterable[str]:
         match s:
@@ -102,7 +102,7 @@ class StatementPrinter:
                 ]
                 return [f"switch ({self.expr(value)}) {{", *arms, "}"]
             case Let(var, value):
-                return [f"const {_TYPES[var.dtype]} {self.identifier(var.name)} = {self.expr(value)};"]
+                return [f"const {_TYPES[var.dtype]} {self.identifier.variable(var.name)} = {self.expr(value)};"]
             case Store(buffer, index, value):
                 return [f"{self.target(buffer, index)} = {self.expr(value)};"]
             case Accumulate():
@@ -120,7 +120,7 @@ class StatementPrinter:
     def loop(self, s: For, own: frozenset[str]) -> list[str]:
         if s.kind not in (LoopKind.PARALLEL, *_ITEMS) and s.hi == add(s.lo, 1) and isinstance(s.lo, Int):
             return self.once(s, own)
-        var, lo = self.identifier(s.var), self.expr(s.lo)
+        var, lo = self.identifier.variable(s.var), self.expr(s.lo)
         match s.kind:
             case LoopKind.PARALLEL:
                 return self.share(s, var, lo, own)
@@ -182,7 +182,7 @@ class StatementPrinter:
         b = self.declared[buffer]
         if b.dtype != "f32":
             raise InternalError(f"buffer {buffer!r} is of {b.dtype}; programs for a GPU store f32")
-        name = self.identifier(buffer)
+        name = self.identifier.array(buffer)
         if b.scope in PER_THREAD and self.elements(b) == 1:
             return name
         if b.scope not in PER_THREAD:
