@@ -23,7 +23,7 @@ STEPS = [
     ("tree_lstm", (Tabulate(),)),
     ("dag_rnn", (Batch("agenda"),)),
     ("nary_tree_lstm", (Dedup(), Batch("depth"), Tabulate())),
-    ("tree_rnn", (UnrollRecursion(3),)),
+    ("tree_rnn", (UnrollRecursion(2),)),
     ("simple_tree_gru", (Refactor(),)),
 ]
 
