@@ -12,6 +12,7 @@ from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
+from cortex.codegen.gpu.program import DIALECTS
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
@@ -21,7 +22,6 @@ from cortex.cost.machine import Machine
 from cortex.cost.tiles import Tiles
 from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
-from cortex.device_compiler import build_for_device
 from cortex.errors import ModelError, ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
@@ -39,7 +39,7 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
-from cortex.runtime.devices import DIALECTS, gpu_target
+from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
@@ -47,6 +47,7 @@ from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
 from cortex.schedule.in_f32 import in_f32
+from cortex.schedule.items import AloneItem, Items
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
@@ -99,8 +100,8 @@ def compile(
     unless they say otherwise; results do not depend on it.
 
     `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
-    them). What this machine cannot run is for `cortex.export`, which writes a C package. "opencl" and "cuda" are for
-    kernels on a device; `gpu_target` says more of how they are made.
+    them). What this machine cannot run is for `cortex.export`, which writes a C package. Target "opencl" or "cuda" is a
+    device, `cpu` then part of its name or its architecture ("sm_80"); `cortex.gpu_target` says more about kernels.
 
     `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
     read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
@@ -117,10 +118,7 @@ def compile(
         )
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
-    machine = _target(target, cpu)
-    if isinstance(machine, GpuTarget) and (choices is not None or narrow is not None):
-        asked = "choices" if choices is not None else "weights_dtype"
-        raise ModelError(f"{asked}: kernels for {machine.dialect} have none; leave it out, or leave out `target`.")
+    machine = target_of(target, cpu)
 
     wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow)
 
@@ -131,7 +129,10 @@ def compile(
             trace.see(structures)
         trace.check_fields()
         if isinstance(machine, GpuTarget):
-            return Executable(trace, lambda m, _: _kernels(m, machine), threads)
+            from cortex.device_compiler import DevicePlan, build_kernels
+
+            on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
+            return Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save)
         wishes = Wishes(trace, structures, table_bytes)
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return Executable(
@@ -141,9 +142,6 @@ def compile(
             lambda m: build(m, plan.in_f32(m)),
             wanted.save,
         )
-
-    def _kernels(m: ra.Model, device: GpuTarget) -> Compiled:
-        return build_for_device(m, device, recursion, schedule, lambda t: build(t, for_table(Target.host())))
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
         return executable(model, weights, structures)
@@ -155,15 +153,15 @@ def compile(
     return CompiledModule(entry, structures, executable, wanted.save)
 
 
-def _target(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
-    if isinstance(target, GpuTarget) or target in DIALECTS:
+def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
+    """The target that is asked for by name and processor, or as a value; by default this machine."""
+    if isinstance(target, Target | GpuTarget):
         if cpu is not None:
-            raise ModelError(f"cpu={cpu!r}: kernels run on a device; gpu_target(..., device=...) names one.")
-        return target if isinstance(target, GpuTarget) else gpu_target(str(target))
-    if isinstance(target, Target):
-        if cpu is not None:
-            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {target.cpu!r}; give one of the two.")
+            has = target.cpu if isinstance(target, Target) else target.device
+            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {has!r}; give one of the two.")
         return target
+    if target in DIALECTS:
+        return gpu_target(target, cpu)
     if target is None and cpu not in (None, NATIVE):
         raise ModelError(f"cpu={cpu!r}: give the target too: target={' or '.join(map(repr, CPUS))}.")
     return Target.host() if target is None else Target.named(target, cpu)
@@ -215,6 +213,11 @@ class Plan:
     wishes: Wishes = Wishes()
     threads: int = 1
     narrow: Narrow | None = None  # how weights are stored, where not as f32
+
+    @property
+    def lanes(self) -> int:
+        """To a multiple of how many elements rows are padded."""
+        return self.target.lanes
 
     def fixed(self, m: ra.Model) -> Schedule | None:
         """The whole schedule where it is given, or was found by tuning."""
@@ -371,7 +374,7 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     if check:
         ra_verify.verify(m)
     yield Stage("recursion", m, Schedule(recursion), empty, considered)
-    f = lower(m, plan.target.lanes)
+    f = lower(m, plan.lanes)
     yield Stage("lowered", m, Schedule(recursion), f, considered)
     loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
     if plan.narrow is not None and not any(isinstance(s, Narrow) for s in loops):
@@ -380,12 +383,13 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
         mapping, shared = plan.on_threads(m, f)
         considered = (*considered, *shared)
         loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
-    is_shared = False
+    rest: dict[Step[Func], None] = {}  # until these steps, what is in no parallel loop is still every thread's
     for each in loops:
         f = each.apply(f)
-        is_shared = is_shared or isinstance(each, Parallel | ParallelTrees)
-        if check:  # until Alone(), what is in no parallel loop is still every thread's
-            ilir_verify.verify(Alone().apply(f) if is_shared else f)
+        if isinstance(each, Parallel | ParallelTrees | Items):
+            rest |= dict.fromkeys((Alone(), AloneItem()) if isinstance(each, Items) else (Alone(),))
+        if check:
+            ilir_verify.verify(apply(f, tuple(rest)))
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f, considered)
     f = run(PASSES, f)

@@ -111,7 +111,8 @@ class GpuPredictor:
             if site.loop is not None and site.loop.kind is LoopKind.PARALLEL:
                 copies = np.ones(len(entered)) if depends else np.minimum(extent, self.grid.groups)
         writers = np.ones(len(entered)) if a.writes else copies
-        return entered * elements * writers * BYTES[a.buffer.dtype]
+        moved: Array = entered * elements * writers * BYTES[a.buffer.dtype]
+        return moved
 
     def _busy_us(self, runs: Runs) -> Array:
         """Microseconds of the item, or of the multiprocessor, that has most to do, by group of nodes."""
@@ -169,7 +170,8 @@ class GpuPredictor:
             m.bandwidth if a.is_table or (a.buffer.scope in WEIGHTS and weights > m.l2_bytes) else m.l2_bandwidth
             for a in self.accesses
         ]
-        return (moved / (np.array(rates).reshape(-1, 1) * 1e3)).sum(axis=0)
+        us: Array = (moved / (np.array(rates).reshape(-1, 1) * 1e3)).sum(axis=0)
+        return us
 
     def _read_whole(self) -> set[str]:
         return {a.buffer.name for a in self.accesses if not a.is_table}
@@ -178,7 +180,8 @@ class GpuPredictor:
 def _extent(site: Site, runs: Runs) -> Array:
     """Iterations of a loop each time it is entered, or the part of the runs that take a branch: averages by group."""
     inner, outer = runs.runs[site.number], runs.runs[max(site.parent, 0)]
-    return np.divide(inner, outer, out=np.zeros(len(inner)), where=outer > 0)
+    extent: Array = np.divide(inner, outer, out=np.zeros(len(inner)), where=outer > 0)
+    return extent
 
 
 def _has_barrier(body: Block) -> bool:

@@ -53,7 +53,7 @@ class GpuMachine:
             local_latency=19,
             l1_latency=28,
             l2_latency=193,
-            in_flight=4,
+            in_flight=8,
             call=10.0,
             launch=2.5,
             barrier=1.5,

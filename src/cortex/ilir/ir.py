@@ -67,7 +67,9 @@ class Scope(_Named):
     PRIVATE = "private"  # constant shape, one copy per thread; lives inside one iteration of a parallel loop
     REGISTER = "register"  # constant shape, constant indices after unrolling; lives inside one iteration
     LOCAL = "local"  # constant shape, one copy per work-group, for its items; lives inside one iteration
-    RESIDENT = "resident"  # constant shape, a slice for each iteration of parallel loops 0..P; lives as long as the call
+    RESIDENT = (
+        "resident"  # constant shape, a slice for each iteration of parallel loops 0..P; lives as long as the call
+    )
 
 
 ITEMS = frozenset({LoopKind.ITEMS_X, LoopKind.ITEMS_Y})

@@ -211,7 +211,8 @@ class DeviceRun:
             return np.zeros((0, *shape), np.float32)
         first, last = int(which.min()), int(which.max())
         rows = self._read(b, first, last + 1 - first)
-        return rows[which - first][(slice(None), *map(slice, shape))]
+        chosen: Array = rows[which - first][(slice(None), *map(slice, shape))]
+        return chosen
 
     def _read(self, b: Buffer, first: int, count: int) -> Array:
         layout = self._workspace.work.layout

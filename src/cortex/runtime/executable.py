@@ -24,6 +24,8 @@ from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
+from cortex.runtime.device_program import DeviceProgram
+from cortex.runtime.device_report import DeviceReport, device_explanation, device_report
 from cortex.runtime.forest import Forest
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import Checked
@@ -186,17 +188,25 @@ class Executable:
         names = [name for t in loaded.compiled.model.tables for name in t.params]
         return {name: loaded.params[name].nbytes for name in names}
 
-    def report(self, structures: Any) -> Report:
+    @property
+    def source(self) -> str:
+        """The program as text: kernels in OpenCL C or CUDA C; of a program for processors, LLVM's module."""
+        return self.compiled.code.text
+
+    def report(self, structures: Any) -> Report | DeviceReport:
         """What a request is made of and where its time goes; `print(fast.report(trees))`.
 
-        The request is run many times, by this program and by a build of it that reads the clock around each phase;
-        with narrow weights also, once, by a build with weights in f32, to say how far from it the results are.
+        On a device, that is how many kernels are launched and what is copied. Else, the request is run many times, by
+        this program and by a build of it that reads the clock around each phase; with narrow weights also, once, by a
+        build with weights in f32, to say how far from it the results are.
         """
         from cortex.runtime.measure_machine import here
         from cortex.runtime.timeline import timeline
 
         form = self.linearize(structures)
         loaded = self._require()
+        if isinstance(loaded.program, DeviceProgram):
+            return device_report(loaded.program, self._nodes(_batch(structures)), form)
         compiled, machine, program = loaded.compiled, here(), loaded.program
         batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
         return make_report(
@@ -215,6 +225,7 @@ class Executable:
     def explain(self, structures: Any = None) -> str:
         """The predicted time of each phase and why, for a request or, without one, for typical ones.
 
+        For a device, what is counted: launches, barriers, bytes.
         Then the steps that the automatic scheduler considered, and what it made of each. For a request and narrow
         weights, also the deviation, which is measured: both programs are run.
         """
@@ -224,6 +235,8 @@ class Executable:
         compiled, threads = self.compiled, self._threads
         kinds = tuple(k.name for k in compiled.model.kinds)
         forms = forms or typical(compiled.model, threads)
+        if isinstance(compiled.code, DeviceCode):
+            return device_explanation(compiled.model.name, compiled.func, compiled.code.target, forms)
         phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
         chosen = [f"  {c.text()}" for c in compiled.considered]
         deviation = {} if structures is None else self.deviation(structures)
@@ -299,6 +312,8 @@ class Executable:
     def _team(self, threads: int | None) -> int:
         """How many threads a call runs on, once the program is one for several where that is so."""
         team = self._threads if threads is None else checked_threads(threads)
+        if team > 1 and self._loaded is not None and isinstance(self._loaded.compiled.code, DeviceCode):
+            raise ModelError(f"threads={threads}: {self._trace.name} runs on a device; leave it out.")
         if team > 1 and self._built_for == 1:
             self._build_for(team)
         return team

@@ -22,12 +22,8 @@ POCL, UNCHANGED = "Portable Computing Language", "-cl-opt-disable"
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
-@cache
 def find_device(name: str | None = None) -> OpenClDevice:
-    """The device whose name contains `name`; by default a real one, if there is one, and else PoCL's.
-
-    A process has one queue for each device: kernels that wait for all their work-groups must not meet others that do.
-    """
+    """The device whose name contains `name`; by default a real one, if there is one, and else PoCL's."""
     found = devices()
     chosen = [d for d in found if name is None or name.lower() in full_name(d).lower()]
     if not chosen and found:
@@ -36,7 +32,13 @@ def find_device(name: str | None = None) -> OpenClDevice:
         )
     if not chosen:
         raise ModelError(f"target='opencl': there is no OpenCL device here, and PoCL is not installed: {REMEDY}.")
-    return OpenClDevice(chosen[0])
+    return _opened(chosen[0])
+
+
+@cache
+def _opened(device: Any) -> OpenClDevice:
+    """A process has one queue for each device: work-groups that wait for each other must not meet others that do."""
+    return OpenClDevice(device)
 
 
 def devices() -> list[Any]:

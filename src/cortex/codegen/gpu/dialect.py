@@ -85,7 +85,7 @@ CUDA = Dialect(
         "#define ITEM_X ((int)threadIdx.x)",
         "#define ITEM_Y ((int)threadIdx.y)",
     ),
-    kernel='extern "C" __global__ __launch_bounds__({items}) void',
+    kernel='extern "C" __global__ __launch_bounds__({items}, 1) void',
     device_function="static __device__ __forceinline__",
     memory="",
     never_aliased="__restrict__",

@@ -31,6 +31,7 @@ from cortex.ilir.ir import Buffer, IndexFunction
 from cortex.ir.scalar import Expr
 
 DialectName = Literal["opencl", "cuda"]
+DIALECTS: tuple[DialectName, ...] = ("opencl", "cuda")
 ArgumentKind = Literal["buffer", "index", "size", "loop", "barrier"]
 
 BARRIER_WORDS = 2
