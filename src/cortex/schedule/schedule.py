@@ -53,11 +53,12 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
     *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup, InputsInside),
     *(FixArity, Refactor, UnrollRecursion),
 )
+GPU_STEPS: tuple[type[Step[Func]], ...] = (Items, ItemSums, Resident, AloneItem, PlaceItemBarriers)
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave),
     *(Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
-    *(Items, ItemSums, Resident, AloneItem, PlaceItemBarriers),
+    *GPU_STEPS,
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)
 
