@@ -73,3 +73,25 @@ def test_forests() -> None:
     )
     fast = cortex.compile(entry.model, weights, examples=trees, target="opencl")
     same(fast(forest), cortex.compile(entry.model, weights, examples=trees)(forest), entry.states)
+
+
+def test_modules_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+    class Encoder(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.join = torch.nn.Embedding(10, 8), torch.nn.Linear(16, 8)
+
+        def forward(self, node: Any) -> Any:
+            if node.left is None:
+                return self.words(torch.tensor(node.word))
+            return torch.tanh(self.join(torch.cat([self(node.left), self(node.right)])))
+
+    module = Encoder().eval()
+    tree = zoo.load("tree_rnn").structures(Random(2), 1, 10)[0]
+    fast = cortex.compile(module, examples=[tree], target="opencl")
+    with torch.no_grad():
+        torch.testing.assert_close(fast(tree), module(tree))
