@@ -47,14 +47,14 @@ from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
 from cortex.schedule.in_f32 import in_f32
-from cortex.schedule.items import AloneItem, Items
+from cortex.schedule.items import AloneItem
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.registers import Registers
-from cortex.schedule.schedule import Schedule
+from cortex.schedule.schedule import GPU_STEPS, Schedule
 
 RECURSION_STEPS = ALWAYS
 MOST_EXAMPLES, MOST_GROUPS = 32, 5000
@@ -386,8 +386,8 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     rest: dict[Step[Func], None] = {}  # until these steps, what is in no parallel loop is still every thread's
     for each in loops:
         f = each.apply(f)
-        if isinstance(each, Parallel | ParallelTrees | Items):
-            rest |= dict.fromkeys((Alone(), AloneItem()) if isinstance(each, Items) else (Alone(),))
+        if isinstance(each, (Parallel, ParallelTrees, *GPU_STEPS)):
+            rest |= dict.fromkeys((Alone(), AloneItem()) if isinstance(each, GPU_STEPS) else (Alone(),))
         if check:
             ilir_verify.verify(apply(f, tuple(rest)))
     schedule = Schedule((*recursion, *loops))
