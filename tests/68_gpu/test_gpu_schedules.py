@@ -74,7 +74,17 @@ def test_weights_stay_in_local_memory_where_they_fit() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "groups", "width"),
-    [(256, 1, 32), (256, 8, 32), (256, 80, None), (256, 64, 4), (12, 2, 6), (31, 2, 16), (5, 1, 5), (3, 1, 3), (3, 2, None)],
+    [
+        (256, 1, 32),
+        (256, 8, 32),
+        (256, 80, None),
+        (256, 64, 4),
+        (12, 2, 6),
+        (31, 2, 16),
+        (5, 1, 5),
+        (3, 1, 3),
+        (3, 2, None),
+    ],
 )
 def test_blocks_are_for_all_work_groups(columns: int, groups: int, width: int | None) -> None:
     assert width_of(columns, groups) == width
@@ -82,7 +92,12 @@ def test_blocks_are_for_all_work_groups(columns: int, groups: int, width: int | 
 
 def test_nodes_go_to_work_groups_where_columns_are_too_few() -> None:
     f = of_zoo("tree_fc", Grid(2, (2, 2)), hidden=6).lowered
-    kinds = {n.var: n.kind for step in [gpu_schedule(f, Grid(4, (2, 2)))] for n in walk(_applied(f, step)) if isinstance(n, For)}
+    kinds = {
+        n.var: n.kind
+        for step in [gpu_schedule(f, Grid(4, (2, 2)))]
+        for n in walk(_applied(f, step))
+        if isinstance(n, For)
+    }
     parallel = [name for name, kind in kinds.items() if kind is LoopKind.PARALLEL]
     assert parallel and all(name.endswith(("_n", "_i")) for name in parallel)
 
