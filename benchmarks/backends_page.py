@@ -125,7 +125,7 @@ def filled(page: str, tables: dict[str, str]) -> str:
         block = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
         if not block.search(page):
             sys.exit(f"docs/backends.md has no block from {start} to {end}")
-        page = block.sub(lambda _, whole=f"{start}\n{text}\n{end}": whole, page, count=1)  # type: ignore[misc]
+        page = block.sub(lambda _, whole=f"{start}\n{text}\n{end}": whole, page, count=1)
     return page
 
 

@@ -119,6 +119,15 @@ def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(lambda: compiled("opencl")).endswith("pip install 'cortex-recursive[opencl]'.")
 
 
+def test_pocl_without_a_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PoCL would end the process."""
+    if opencl.find_device().name.endswith(f"({opencl.POCL})"):
+        monkeypatch.setenv("PATH", "")
+        new = ENTRY.weights(9, 20)  # nothing that was built before
+        said = refusal(lambda: cortex.compile(ENTRY.model, new, examples=TREES, target="opencl"))
+        assert said.endswith("PoCL links kernels with `ld`, which is not installed: install binutils.")
+
+
 def test_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opencl, "devices", list)
     assert "there is no OpenCL device here, and PoCL is not installed: pip" in refusal(lambda: compiled("opencl"))

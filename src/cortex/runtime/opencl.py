@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Sequence
 from functools import cache
@@ -139,8 +140,10 @@ class OpenClDevice:
 
     def _compile(self, program: GpuProgram) -> Any:
         cl = self._cl
-        exact = bool(self._device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT)
         is_pocl = self._device.platform.name == POCL
+        if is_pocl and shutil.which("ld") is None:  # PoCL would end the process
+            raise ModelError("target='opencl': PoCL links kernels with `ld`, which is not installed: install binutils.")
+        exact = bool(self._device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT)
         options = [*OPTIONS, *([EXACT] if exact else []), *([UNCHANGED] if is_pocl else [])]
         try:
             with warnings.catch_warnings():  # that there is a log; it is of use only where something is wrong
