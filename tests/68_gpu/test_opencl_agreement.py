@@ -1,7 +1,7 @@
 """Kernels on an OpenCL device agree with the definition of the model: the zoo, random models, the Stanford trees.
 
-    pytest tests/68_gpu/test_opencl_agreement.py                       a few random models
-    CORTEX_FUZZ=long pytest tests/68_gpu/test_opencl_agreement.py      200 of them
+pytest tests/68_gpu/test_opencl_agreement.py                       a few random models
+CORTEX_FUZZ=long pytest tests/68_gpu/test_opencl_agreement.py      200 of them
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_launches_per_level() -> None:
     entry = zoo.load("tree_fc")
     trees = entry.structures(random.Random(0), 1, VOCAB)
     fast = cortex.compile(entry.model, entry.weights(8, VOCAB), examples=trees, target=FORMS["per level"])
-    leaves, *levels = fast.linearize(trees).arrays["group_kind"]
+    _leaves, *levels = fast.linearize(trees).arrays["group_kind"]
     assert check(fast, trees) == 1 + len(levels)  # what comes before the recursion, and each level but the leaves'
 
 

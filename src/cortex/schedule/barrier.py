@@ -115,6 +115,7 @@ class Placer(Generic[U]):
         self.barrier, self.is_whole, self.uses = barrier, is_whole, uses
 
     def block(self, body: Block, pending: Pending[U], at: Around) -> tuple[Block, Pending[U]]:
+        """A statement list with barriers, and the uses that are pending after it."""
         new: list[Stmt] = []
         for s in body:
             match s:

@@ -55,7 +55,10 @@ class ItemSums(Step[Func]):
         names = Names(f)
         part = Buffer(names.fresh(f"{self.loop}_part"), "f32", (Int(self.items),), Scope.LOCAL)
         total = Buffer(names.fresh(f"{self.loop}_sum"), "f32", (Int(1),), Scope.REGISTER)
-        stmts = (self._parts(names, loop, extent, target, part.name, total.name), *self._pairs(names, target, part.name))
+        stmts = (
+            self._parts(names, loop, extent, target, part.name, total.name),
+            *self._pairs(names, target, part.name),
+        )
         last = Accumulate(target.buffer, target.index, target.fn, Load(part.name, (Int(0),)))
         done = _one_item(names, self.loop, (last,))
         return replace(replace_loop(f, self.loop, (*stmts, done)), buffers=(*f.buffers, part, total))

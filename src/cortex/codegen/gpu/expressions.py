@@ -42,43 +42,43 @@ class ExpressionPrinter:
 
     def __call__(self, e: Expr, least: int = 0) -> str:
         """The text of `e`, in parentheses where its outermost operator binds less than `least`."""
-        text, level = self.print(e)
+        text, level = self._print(e)
         return text if level >= least else f"({text})"
 
     def operand(self, e: Expr) -> str:
         """The text of `e` as something that binds tightest."""
         return self(e, _ATOM)
 
-    def print(self, e: Expr) -> tuple[str, int]:
+    def _print(self, e: Expr) -> tuple[str, int]:
         match e:
             case Int(value):
                 return str(value), _ATOM if value >= 0 else _PREFIX
             case Float(value):
-                return self.number(value)
+                return self._number(value)
             case Var(name):
                 self.variables.add(name)
-                return self.leaf(self.identifier.variable(name), e)
+                return self._leaf(self.identifier.variable(name), e)
             case Load(buffer, index):
                 return self.element(buffer, index), _ATOM
             case Index(fn, (argument,)):
                 self.indices.add(fn)
-                return self.leaf(f"{self.identifier.array(fn)}[{self.narrowly(argument)}]", e)
+                return self._leaf(f"{self.identifier.array(fn)}[{self.narrowly(argument)}]", e)
             case Index(fn):
                 raise InternalError(f"index function {fn!r} takes one argument")
             case Fma(x, y, z):
-                return self.call(self.dialect.functions["fma"], x, y, z)
+                return self._call(self.dialect.functions["fma"], x, y, z)
             case Unary(fn, x):
-                return self.unary(fn, x)
+                return self._unary(fn, x)
             case Binary(fn, x, y):
-                return self.binary(fn, x, y)
+                return self._binary(fn, x, y)
             case Select(cond, x, y):
                 return f"{self(cond, 1)} ? {self(x, 1)} : {self(y, 1)}", _CHOICE
             case Cast(x, dtype):
-                return self.cast(x, dtype)
+                return self._cast(x, dtype)
             case _:
                 assert_never(e)
 
-    def leaf(self, text: str, e: Expr) -> tuple[str, int]:
+    def _leaf(self, text: str, e: Expr) -> tuple[str, int]:
         is_wide = self.wide and dtype_of(e) == "i64"
         return (f"({self.dialect.wide_integer}){text}", _PREFIX) if is_wide else (text, _ATOM)
 
@@ -89,7 +89,7 @@ class ExpressionPrinter:
         self.wide = wide
         return text
 
-    def number(self, value: float) -> tuple[str, int]:
+    def _number(self, value: float) -> tuple[str, int]:
         rounded = np.float32(value)
         if math.isfinite(rounded):
             digits = str(float(str(rounded)))
@@ -97,22 +97,22 @@ class ExpressionPrinter:
         bits = 0x7FC00000 if math.isnan(rounded) else 0x7F800000 if rounded > 0 else 0xFF800000
         return f"{self.dialect.float_of_bits}({bits:#x}u)", _ATOM
 
-    def call(self, fn: str, *operands: Expr) -> tuple[str, int]:
+    def _call(self, fn: str, *operands: Expr) -> tuple[str, int]:
         return f"{fn}({', '.join(self(x) for x in operands)})", _ATOM
 
-    def unary(self, fn: str, x: Expr) -> tuple[str, int]:
+    def _unary(self, fn: str, x: Expr) -> tuple[str, int]:
         if fn == "neg":
             text = self(x, _PREFIX)
             return (f"-({text})" if text.startswith("-") else f"-{text}"), _PREFIX
         if fn == "not":
             return f"!{self(x, _PREFIX)}", _PREFIX
         if dtype_of(x) == "i64" and fn == "abs":
-            return self.call("abs", x)
+            return self._call("abs", x)
         if fn not in self.dialect.functions:
             raise InternalError(f"'{fn}' has no function of C; exp, tanh and sigmoid are removed by expand_math")
-        return self.call(self.dialect.functions[fn], x)
+        return self._call(self.dialect.functions[fn], x)
 
-    def binary(self, fn: str, x: Expr, y: Expr) -> tuple[str, int]:
+    def _binary(self, fn: str, x: Expr, y: Expr) -> tuple[str, int]:
         if fn in _INFIX:
             sign, level = _INFIX[fn]
             return f"{self(x, level)} {sign} {self(y, level + 1)}", level
@@ -121,9 +121,9 @@ class ExpressionPrinter:
                 return self.extremum(fn, self(x), self(y), dtype_of(x) == "f32"), _ATOM
             case "ldexp":
                 self.functions.add("scale")
-                return self.call("scale", x, y)
+                return self._call("scale", x, y)
             case "copysign":
-                return self.call(self.dialect.functions["copysign"], x, y)
+                return self._call(self.dialect.functions["copysign"], x, y)
             case _:
                 raise InternalError(f"'{fn}' has no operator of C")
 
@@ -134,10 +134,10 @@ class ExpressionPrinter:
         self.functions.add(EXTREMA[fn])
         return f"{EXTREMA[fn]}({x}, {y})"
 
-    def cast(self, x: Expr, dtype: str) -> tuple[str, int]:
+    def _cast(self, x: Expr, dtype: str) -> tuple[str, int]:
         source = dtype_of(x)
         if source == dtype:
-            return self.print(x)
+            return self._print(x)
         if dtype == "bool":
             return f"{self(x, 4)} != {'0.0f' if source == 'f32' else '0'}", 3
         if dtype == "f32" and source == "i64":

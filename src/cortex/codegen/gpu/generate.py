@@ -27,6 +27,7 @@ def generate(
     """
     words, identifier = DIALECTS[dialect], Identifiers()
     name = identifier.function(f.name)
+    parts: tuple[Stretch, ...]
     host: tuple[Host, ...]
     if form == "persistent":
         parts, host = (Stretch(name, f.body),), (Launch(name),)

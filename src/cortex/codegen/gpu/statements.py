@@ -78,19 +78,19 @@ class StatementPrinter:
             if len(using) == 1 and isinstance(using[0], For | If | Switch):
                 below.setdefault(id(using[0]), set()).add(name)
             elif using:
-                lines.append(self.register(self.declared[name]))
+                lines.append(self._register(self.declared[name]))
         for s in body:
-            lines += self.statement(s, frozenset(below.get(id(s), ())))
+            lines += self._statement(s, frozenset(below.get(id(s), ())))
         return lines
 
-    def register(self, b: Buffer) -> str:
+    def _register(self, b: Buffer) -> str:
         count = self.elements(b)
         return f"float {self.identifier.array(b.name)}{'' if count == 1 else f'[{count}]'};"
 
-    def statement(self, s: Stmt, own: frozenset[str]) -> Iterable[str]:
+    def _statement(self, s: Stmt, own: frozenset[str]) -> Iterable[str]:
         match s:
             case For():
-                return self.loop(s, own)
+                return self._loop(s, own)
             case If(cond, then, orelse):
                 rest = ["} else {", *_indented(self.block(orelse, own))] if orelse else []
                 return [f"if ({self.expr(cond)}) {{", *_indented(self.block(then, own)), *rest, "}"]
@@ -104,9 +104,9 @@ class StatementPrinter:
             case Let(var, value):
                 return [f"const {_TYPES[var.dtype]} {self.identifier.variable(var.name)} = {self.expr(value)};"]
             case Store(buffer, index, value):
-                return [f"{self.target(buffer, index)} = {self.expr(value)};"]
+                return [f"{self._target(buffer, index)} = {self.expr(value)};"]
             case Accumulate():
-                return [self.accumulate(s)]
+                return [self._accumulate(s)]
             case Barrier("team") if self.groups > 1:
                 self.has_grid_barrier = True
                 return ["grid_barrier(arrived);"]
@@ -117,17 +117,17 @@ class StatementPrinter:
             case _:
                 assert_never(s)
 
-    def loop(self, s: For, own: frozenset[str]) -> list[str]:
+    def _loop(self, s: For, own: frozenset[str]) -> list[str]:
         if s.kind not in (LoopKind.PARALLEL, *_ITEMS) and s.hi == add(s.lo, 1) and isinstance(s.lo, Int):
-            return self.once(s, own)
+            return self._once(s, own)
         var, lo = self.identifier.variable(s.var), self.expr(s.lo)
         match s.kind:
             case LoopKind.PARALLEL:
-                return self.share(s, var, lo, own)
+                return self._share(s, var, lo, own)
             case LoopKind.ITEMS_X | LoopKind.ITEMS_Y:
                 item, items = _ITEMS[s.kind]
                 if (s.lo, s.hi) == (Int(0), Int(1)):
-                    return [f"if ({item} == 0) {{", *self.only_iteration(s, own), "}"]
+                    return [f"if ({item} == 0) {{", *self._only_iteration(s, own), "}"]
                 first = item if s.lo == Int(0) else f"{self.expr(s.lo, 5)} + {item}"
                 head = f"for (int {var} = {first}; {var} < {self.expr(s.hi, 5)}; {var} += {items}) {{"
             case LoopKind.SERIAL | LoopKind.UNROLLED | LoopKind.VECTORIZED:
@@ -137,17 +137,17 @@ class StatementPrinter:
         pragma = ["#pragma unroll"] if s.kind in (LoopKind.UNROLLED, LoopKind.VECTORIZED) else []
         return [*pragma, head, *_indented(self.block(s.body, own)), "}"]
 
-    def once(self, s: For, own: frozenset[str]) -> list[str]:
+    def _once(self, s: For, own: frozenset[str]) -> list[str]:
         """A loop of one iteration: its body, in braces if it binds names."""
         body = tuple(_at(each, s.var, s.lo) for each in s.body)
         lines = self.block(body, own)
         has_names = bool(own) or any(isinstance(each, Let) for each in body)
         return ["{", *_indented(lines), "}"] if has_names else lines
 
-    def share(self, s: For, var: str, lo: str, own: frozenset[str]) -> list[str]:
+    def _share(self, s: For, var: str, lo: str, own: frozenset[str]) -> list[str]:
         """The iterations of a parallel loop that this work-group runs."""
         if (s.lo, s.hi) == (Int(0), Int(1)):
-            body = self.only_iteration(s, own)
+            body = self._only_iteration(s, own)
             return ["{", *body, "}"] if self.groups == 1 else ["if (GROUP == GROUPS - 1) {", *body, "}"]
         count = self.expr(simplify(sub(s.hi, s.lo)))
         start = "" if s.lo == Int(0) else f"{self.expr(s.lo, 5)} + "
@@ -157,11 +157,11 @@ class StatementPrinter:
         bounds = f"int {var} = {start}SHARE(GROUP, {count}), {var}_end = {start}SHARE(GROUP + 1, {count})"
         return [f"for ({bounds}; {var} < {var}_end; ++{var}) {{", *_indented(self.block(s.body, own)), "}"]
 
-    def only_iteration(self, s: For, own: frozenset[str]) -> list[str]:
+    def _only_iteration(self, s: For, own: frozenset[str]) -> list[str]:
         return _indented(self.block(tuple(_at(each, s.var, s.lo) for each in s.body), own))
 
-    def accumulate(self, s: Accumulate) -> str:
-        place = self.target(s.buffer, s.index)
+    def _accumulate(self, s: Accumulate) -> str:
+        place = self._target(s.buffer, s.index)
         if s.fn != "add":
             of_floats = dtype_of(s.value) == "f32"
             return f"{place} = {self.expr.extremum(s.fn, place, self.expr(s.value), of_floats)};"
@@ -173,7 +173,7 @@ class StatementPrinter:
             total = f"{self.dialect.functions['fma']}({self.expr(x)}, {self.expr(y)}, {total})"
         return f"{place} = {total};"
 
-    def target(self, buffer: str, index: tuple[Expr, ...]) -> str:
+    def _target(self, buffer: str, index: tuple[Expr, ...]) -> str:
         self.written.add(buffer)
         return self.element(buffer, index)
 
