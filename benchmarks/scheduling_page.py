@@ -1,6 +1,7 @@
-"""Write docs/scheduling.md from the docstrings of the steps.
+"""Write docs/scheduling.md, or docs/scheduling_gpu.md, from the docstrings of the steps.
 
 python benchmarks/scheduling_page.py docs/scheduling.md
+python benchmarks/scheduling_page.py docs/scheduling_gpu.md
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cortex.ir.step import Step
-from cortex.schedule.schedule import LOOP_STEPS, RECURSION_STEPS
+from cortex.schedule.schedule import GPU_STEPS, LOOP_STEPS, RECURSION_STEPS
 
 INTRODUCTION = """# Scheduling
 
@@ -40,7 +41,27 @@ iterations. "Not proven" is never "yes". No step reassociates a sum but `VectorR
 extent, and `Narrow`, which adds narrow products in pairs.
 
 A schedule that shares work among threads (`Parallel`, `Alone`) ends in `Alone()` and `PlaceBarriers()`, but for
-`Persist`: barriers are right for the program they were placed in. Any other is refused.
+`Persist`: barriers are right for the program they were placed in. Any other is refused. Steps for GPUs have a
+[page of their own](scheduling_gpu.md).
+"""
+
+GPU_INTRODUCTION = """# Scheduling for GPUs
+
+<!-- written by benchmarks/scheduling_page.py from the docstrings of the steps -->
+
+These steps follow those of [scheduling](scheduling.md). A thread of the team is a work-group; what its items do is said
+by loops of items, item barriers and local memory ([ILIR](ilir.md)). A schedule with `Items` ends in `Alone()`,
+`AloneItem()`, `PlaceBarriers()` and `PlaceItemBarriers()`. `schedule/gpu_default.py` writes one for any program:
+
+| nest | work-groups | items x | items y |
+|---|---|---|---|
+| with a block of columns for each work-group | blocks of columns | columns of the block | nodes |
+| with an outer column loop long enough | its iterations | the last column | nodes |
+| else, and where nodes are asked for their kind | nodes | the last column | the outer column |
+| a sum for each node, without columns | nodes | parts of the sum | one |
+
+Weights are packed by blocks of columns. Of those that the recursion reads, a persistent kernel keeps in local memory
+as many as fit, the largest first; a work-group reads them from there in every group of nodes.
 """
 
 
@@ -60,12 +81,17 @@ def signature(step: type[Step[Any]]) -> str:
     return f"`{step.__name__}({', '.join(arguments)})`"
 
 
+def gpu_page() -> str:
+    """The page of the steps for GPUs."""
+    return "\n\n".join([GPU_INTRODUCTION.rstrip(), "## Steps", *(section(s) for s in GPU_STEPS)]) + "\n"
+
+
 def page() -> str:
-    """The whole page."""
+    """The page of all others."""
     parts = [INTRODUCTION.rstrip()]
     groups: tuple[tuple[str, tuple[type[Step[Any]], ...]], ...] = (
         ("Steps on the recursion", RECURSION_STEPS),
-        ("Steps on loops", LOOP_STEPS),
+        ("Steps on loops", tuple(s for s in LOOP_STEPS if s not in GPU_STEPS)),
     )
     for title, steps in groups:
         parts += [f"## {title}", *(section(s) for s in steps)]
@@ -73,4 +99,5 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    target = Path(sys.argv[1])
+    target.write_text(gpu_page() if target.stem.endswith("gpu") else page(), encoding="utf-8")

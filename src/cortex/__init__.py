@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from cortex.package.export import export
     from cortex.primitives.conv2d import conv2d
     from cortex.primitives.matmul import matmul
+    from cortex.runtime.devices import gpu_target
     from cortex.runtime.forest import Forest
 
 __version__ = "0.1.0"
@@ -64,6 +65,7 @@ _HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
     "conv2d": "cortex.primitives.conv2d",
     "export": "cortex.package.export",
     "field": "cortex.frontend.fields",
+    "gpu_target": "cortex.runtime.devices",
     "load": "cortex.loader",
     "matmul": "cortex.primitives.matmul",
     "model": "cortex.frontend.model",
@@ -73,9 +75,9 @@ _HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
 __all__ = [
     "CortexError", "Forest", "InternalError", "ModelError", "ScheduleError", "StructureError",
     "abs", "compile", "concat", "conv2d", "dot", "einsum", "elu", "embedding", "exp", "export", "field", "full",
-    "layer_norm", "leaky_relu", "load", "log", "matmul", "max", "maximum", "mean", "min", "minimum", "model", "ones",
-    "outer", "relu", "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum", "tanh", "transpose",
-    "where", "zeros",
+    "gpu_target", "layer_norm", "leaky_relu", "load", "log", "matmul", "max", "maximum", "mean", "min", "minimum",
+    "model", "ones", "outer", "relu", "reshape", "sigmoid", "softmax", "split", "sqrt", "stack", "state", "sum",
+    "tanh", "transpose", "where", "zeros",
 ]  # fmt: skip
 
 

@@ -14,6 +14,8 @@ from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
 from cortex.cache.key import key_of
+from cortex.codegen.gpu.program import DIALECTS
+from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
@@ -39,6 +41,7 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
+from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
@@ -47,13 +50,14 @@ from cortex.saved.write import Wanted
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
 from cortex.schedule.in_f32 import in_f32
+from cortex.schedule.items import AloneItem
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
 from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.registers import Registers
-from cortex.schedule.schedule import Schedule
+from cortex.schedule.schedule import GPU_STEPS, Schedule
 from cortex.schedule.windows import Windows
 
 RECURSION_STEPS = ALWAYS
@@ -68,7 +72,7 @@ def compile(
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
     examples: Any = None,
-    target: Target | str | None = None,
+    target: Target | GpuTarget | str | None = None,
     cpu: str | None = None,
     recursion: tuple[Step[ra.Model], ...] | None = None,
     choices: Choices | None = None,
@@ -100,7 +104,8 @@ def compile(
     unless they say otherwise; results do not depend on it.
 
     `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
-    them). What this machine cannot run is for `cortex.export`, which writes a C package.
+    them). What this machine cannot run is for `cortex.export`, which writes a C package. Target "opencl" or "cuda" is a
+    device, `cpu` then part of its name or its architecture ("sm_80"); `cortex.gpu_target` says more about kernels.
 
     `weights_dtype` "bf16", "fp16", "int16" or "int8" stores the weights of products in 16 or 8 bits: fewer bytes to
     read, and results that deviate, by as much as `fast.report(structures)` measures. Integers have a scale per output
@@ -117,7 +122,7 @@ def compile(
         )
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
-    machine = _target(target, cpu)
+    machine = target_of(target, cpu)
 
     wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow)
 
@@ -127,6 +132,11 @@ def compile(
         if structures:
             trace.see(structures)
         trace.check_fields()
+        if isinstance(machine, GpuTarget):
+            from cortex.device_compiler import DevicePlan, build_kernels
+
+            on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
+            return Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save)
         wishes = Wishes(trace, structures, table_bytes)
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return Executable(
@@ -147,11 +157,15 @@ def compile(
     return CompiledModule(entry, structures, executable, wanted.save)
 
 
-def _target(target: Target | str | None, cpu: str | None) -> Target:
-    if isinstance(target, Target):
+def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
+    """The target that is asked for by name and processor, or as a value; by default this machine."""
+    if isinstance(target, Target | GpuTarget):
         if cpu is not None:
-            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {target.cpu!r}; give one of the two.")
+            has = target.cpu if isinstance(target, Target) else target.device
+            raise ModelError(f"cpu={cpu!r}: the target has a processor already, {has!r}; give one of the two.")
         return target
+    if target in DIALECTS:
+        return gpu_target(target, cpu)
     if target is None and cpu not in (None, NATIVE):
         raise ModelError(f"cpu={cpu!r}: give the target too: target={' or '.join(map(repr, CPUS))}.")
     return Target.host() if target is None else Target.named(target, cpu)
@@ -203,6 +217,11 @@ class Plan:
     wishes: Wishes = Wishes()
     threads: int = 1
     narrow: Narrow | None = None  # how weights are stored, where not as f32
+
+    @property
+    def lanes(self) -> int:
+        """To a multiple of how many elements rows are padded."""
+        return self.target.lanes
 
     def fixed(self, m: ra.Model) -> Schedule | None:
         """The whole schedule where it is given, or was found by tuning."""
@@ -372,7 +391,7 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     if check:
         ra_verify.verify(m)
     yield Stage("recursion", m, Schedule(recursion), empty, considered)
-    f = lower(m, plan.target.lanes)
+    f = lower(m, plan.lanes)
     yield Stage("lowered", m, Schedule(recursion), f, considered)
     loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
     if plan.narrow is not None and not any(isinstance(s, Narrow) for s in loops):
@@ -395,8 +414,8 @@ def _applied(
 ) -> tuple[Func, tuple[Step[Func], ...]]:
     """`f` after the steps `loops` and, where wished and legal, in windows; and the steps that were applied."""
     applied: list[Step[Func]] = []
-    is_shared = False
-    ahead = in_windows and ParallelTrees() not in loops
+    rest: dict[Step[Func], None] = {}  # until these steps, what is in no parallel loop is still every thread's
+    ahead = in_windows and not any(isinstance(s, (ParallelTrees, *GPU_STEPS)) for s in loops)
     for each in (*loops, None):
         if ahead and (each is None or isinstance(each, PlaceBarriers)):
             ahead = False
@@ -407,9 +426,10 @@ def _applied(
             break
         f = each.apply(f)
         applied.append(each)
-        is_shared = is_shared or isinstance(each, Parallel | ParallelTrees)
-        if check:  # until Alone(), what is in no parallel loop is still every thread's
-            ilir_verify.verify(Alone().apply(f) if is_shared else f)
+        if isinstance(each, (Parallel, ParallelTrees, *GPU_STEPS)):
+            rest |= dict.fromkeys((Alone(), AloneItem()) if isinstance(each, GPU_STEPS) else (Alone(),))
+        if check:
+            ilir_verify.verify(apply(f, tuple(rest)))
     return f, tuple(applied)
 
 

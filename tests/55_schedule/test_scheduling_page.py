@@ -13,12 +13,13 @@ from cortex.schedule.schedule import LOOP_STEPS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_page_is_up_to_date(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["scheduling.md", "scheduling_gpu.md"])
+def test_the_page_is_up_to_date(page: str, tmp_path: Path) -> None:
     program = ROOT / "benchmarks" / "scheduling_page.py"
-    subprocess.run([sys.executable, str(program), str(tmp_path / "page.md")], check=True)
-    written = (ROOT / "docs" / "scheduling.md").read_text(encoding="utf-8")
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == written, (
-        "run: python benchmarks/scheduling_page.py docs/scheduling.md"
+    subprocess.run([sys.executable, str(program), str(tmp_path / page)], check=True)
+    written = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert (tmp_path / page).read_text(encoding="utf-8") == written, (
+        f"run: python benchmarks/scheduling_page.py docs/{page}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Every loop step, on the cases of `step_cases`; those for threads are in tests/56_parallel."""
+"""Every loop step, on the cases of `step_cases`; those for threads are in tests/56_parallel, and for GPUs in 68_gpu."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cortex.schedule.dense import Dense
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
-from cortex.schedule.schedule import LOOP_STEPS
+from cortex.schedule.schedule import GPU_STEPS, LOOP_STEPS
 from cortex.schedule.stream import Stream
 from cortex.schedule.tile import Tile
 from cortex.schedule.windows import Windows
@@ -69,7 +69,7 @@ def test_refused(name: str, golden: Golden) -> None:
 
 @pytest.mark.parametrize("cases", [LEGAL, REFUSED], ids=["legal", "refused"])
 def test_every_step_has_cases(cases: Cases) -> None:
-    assert {type(step) for _, step in cases.values()} == set(LOOP_STEPS) - ELSEWHERE
+    assert {type(step) for _, step in cases.values()} == set(LOOP_STEPS) - ELSEWHERE - set(GPU_STEPS)
 
 
 def test_steps_print_as_python_and_can_be_keys() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from cortex.cli.main import main
+from cortex.codegen.gpu.program import DIALECTS
 from cortex.codegen.target import CPUS, Target
 
 
@@ -49,8 +50,9 @@ def test_targets_are_listed() -> None:
     result = CliRunner().invoke(main, ["targets", "--json", "-"])
     assert result.exit_code == 0, result.output
     found = {entry["target"]: entry for entry in json.loads(result.stdout)}
-    assert set(found) == set(CPUS)
-    for name, entry in found.items():
+    assert set(found) == {*CPUS, *DIALECTS}
+    for name in CPUS:
+        entry = found[name]
         names = [cpu["cpu"] for cpu in entry["cpus"]]
         assert set(CPUS[name]) <= set(names)
         assert ("native" in names) == (next(iter(CPUS[name].values())).architecture == Target.host().architecture)

@@ -6,14 +6,19 @@ import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from cortex.codegen.gpu.target import GpuTarget
+    from cortex.codegen.target import Target
+    from cortex.ilir.ir import Func
 
 EXAMPLES = 3
 VOCABULARY = 1000
 STAGES = ("traced", "simplified", "recursion", "lowered", "schedule", "scheduled", "passes")
-ON_REQUEST = ("llvm", "assembly")
+ON_REQUEST = ("llvm", "assembly", "kernels")
 
 
 def _stage(_: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -30,6 +35,8 @@ def _stage(_: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -
 @click.option("--examples", metavar="NAME", help="List of structures in FILE.py, to find the kinds of nodes from.")
 @click.option("--hidden", type=click.IntRange(min=1), default=32, show_default=True, help="Hidden size, zoo models.")
 @click.option("--schedule", "schedule_file", type=click.Path(path_type=Path), help="Compile with the schedule in FILE.")
+@click.option("--target", metavar="NAME", help="As `cortex targets` lists them; opencl and cuda have kernels.")
+@click.option("--cpu", metavar="NAME", help="Processor or device of the target: neoverse-n1, sm_80.")
 @click.option("--stage", "wanted", multiple=True, metavar="NAME", callback=_stage, help="This stage only; repeatable.")
 def command(
     model: str,
@@ -37,41 +44,71 @@ def command(
     examples: str | None,
     hidden: int,
     schedule_file: Path | None,
+    target: str | None,
+    cpu: str | None,
     wanted: tuple[str, ...],
 ) -> None:
     """Print MODEL at every stage on its way to machine code.
 
     MODEL is the name of a model of the zoo (tree_lstm, gru, ...) or FILE.py:FUNCTION. The stages are traced,
-    simplified, recursion (RA), lowered, schedule, scheduled, passes (ILIR) and, only if asked for, llvm and assembly.
+    simplified, recursion (RA), lowered, schedule, scheduled, passes (ILIR) and, only if asked for, llvm and assembly;
+    or, for opencl and cuda, kernels.
     """
+    from cortex.compiler import target_of
+
     subject, its_weights, structures = subject_of(model, weights, examples, hidden)
-    for name, text in _texts(subject, its_weights, structures, schedule_file, wanted):
+    for name, text in _texts(subject, its_weights, structures, schedule_file, target_of(target, cpu), wanted):
         click.secho(f"== {name} ==", bold=True)
         click.echo(text.rstrip("\n") + "\n")
 
 
 def _texts(
-    model: Any, weights: Any, examples: list[Any], schedule_file: Path | None, wanted: tuple[str, ...]
+    model: Any,
+    weights: Any,
+    examples: list[Any],
+    schedule_file: Path | None,
+    target: Target | GpuTarget,
+    wanted: tuple[str, ...],
 ) -> Iterator[tuple[str, str]]:
     """The wanted stages of a model as text."""
-    from cortex.codegen.llvm.build import build
     from cortex.codegen.target import Target
     from cortex.compiler import Plan, stages
+    from cortex.device_compiler import DevicePlan
     from cortex.frontend.trace import Trace
     from cortex.schedule.schedule import Schedule
 
     trace = Trace(model, weights)
     trace.see(examples)
     schedule = None if schedule_file is None else Schedule.load(schedule_file)
-    target = Target.host()
-    *earlier, last = stages(trace.model(), Plan(target, schedule=schedule))
+    plan: Plan
+    if isinstance(target, Target):
+        plan = Plan(target, schedule=schedule)
+    else:
+        plan = DevicePlan.of(target, schedule=schedule).settled(trace.model())
+        target = plan.device
+    *earlier, last = stages(trace.model(), plan)
     texts = {stage.name: stage.text() for stage in (*earlier, last)}
     texts["schedule"] = repr(last.schedule)
     texts["traced"] += "".join(f"\n{line}" for line in trace.per_arity())
     if set(ON_REQUEST) & set(wanted):
-        code = build(last.func, target)
-        texts |= {"llvm": code.text, "assembly": code.assembly()}
+        texts |= _code(last.func, target)
+    for name in wanted:
+        if name not in texts:
+            raise click.BadParameter(f"there are no {name} for {target}", param_hint="--stage")
     return ((name, texts[name]) for name in wanted)
+
+
+def _code(f: Func, target: Target | GpuTarget) -> dict[str, str]:
+    from cortex.codegen.gpu.target import GpuTarget
+
+    if isinstance(target, GpuTarget):
+        from cortex.device_compiler import kernels_of
+
+        return {"kernels": kernels_of(f, target).text}
+    from cortex.codegen.llvm.build import build
+
+    code = build(f, target)
+    return {"llvm": code.text, "assembly": code.assembly()}
 
 
 def subject_of(model: str, weights: Path | None, examples: str | None, hidden: int) -> tuple[Any, Any, list[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -46,7 +47,51 @@ def command(json_file: str | None) -> None:
             {"cpu": cpu, "runs_here": t.runs_here(), "lanes": t.lanes, "registers": t.registers} for cpu, t in rows
         ]
         found.append({"target": name, "cpus": about, "missing": missing})
+    for device in (_opencl(), _cuda()):
+        to.print("\n".join(device.lines()) + "\n", highlight=False, markup=False, soft_wrap=True)
+        found.append(asdict(device))
     write_json(json_file, found)
+
+
+@dataclass(frozen=True)
+class _Device:
+    """A target that runs kernels: on what here, what compiles them here, and what is missing."""
+
+    target: str
+    devices: list[str]
+    compiler: str | None
+    missing: str | None
+
+    def lines(self) -> list[str]:
+        where = "called from Python here" if self.devices else "not called from Python here"
+        compiler = [f"  compiled by {self.compiler}"] if self.compiler else []
+        missing = [f"  {self.missing}"] if self.missing else []
+        return [f"{self.target}: kernels; {where}", *(f"  {name}" for name in self.devices), *compiler, *missing]
+
+
+def _opencl() -> _Device:
+    from cortex.errors import ModelError
+    from cortex.runtime.opencl import REMEDY, devices, full_name
+
+    try:
+        names = [f"{full_name(d)}, {d.max_compute_units} compute units" for d in devices()]
+    except ModelError as error:
+        return _Device("opencl", [], None, str(error))
+    return _Device("opencl", names, None, None if names else f"needs an OpenCL device, or PoCL: {REMEDY}")
+
+
+def _cuda() -> _Device:
+    from cortex.codegen.gpu import nvrtc
+    from cortex.errors import ModelError
+    from cortex.runtime.cuda import find_device
+
+    compiler = f"NVRTC {nvrtc.version()}, for {', '.join(nvrtc.ARCHITECTURES)} and others" * nvrtc.is_installed()
+    try:
+        device = find_device()
+    except ModelError as error:
+        return _Device("cuda", [], compiler or None, str(error))
+    name = f"{device.name} ({device.architecture}), {device.multiprocessors} multiprocessors"
+    return _Device("cuda", [name], compiler or None, None)
 
 
 def _calls(is_here: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cortex.codegen.gpu.program import DIALECTS
 from cortex.errors import ModelError
 
 
@@ -64,7 +65,7 @@ class Target:
         """
         known = CPUS.get(name)
         if known is None:
-            raise ModelError(f"target={name!r}: there is no such target; there are {', '.join(CPUS)}.")
+            raise ModelError(f"target={name!r}: there is no such target; there are {', '.join((*CPUS, *DIALECTS))}.")
         first = next(iter(known.values()))
         host = Target.host()
         is_here = host.architecture == first.architecture

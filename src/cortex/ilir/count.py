@@ -25,6 +25,7 @@ class Counts:
     stores: Counter[str] = field(default_factory=Counter)
     index_reads: Counter[str] = field(default_factory=Counter)
     barriers: int = 0
+    item_barriers: int = 0
 
     def add(self, other: Counts, times: int = 1) -> None:
         """Count `other` so many times more."""
@@ -38,6 +39,7 @@ class Counts:
                 if n * times:
                     mine[name] += n * times
         self.barriers += other.barriers * times
+        self.item_barriers += other.item_barriers * times
 
 
 def count_list(body: tuple[Stmt, ...]) -> Counts:
@@ -63,8 +65,10 @@ def count_list(body: tuple[Stmt, ...]) -> Counts:
                     counts.flops[fn] += 1
                 for e in (*index, value):
                     _count(e, counts)
-            case Barrier():
+            case Barrier("team"):
                 counts.barriers += 1
+            case Barrier():
+                counts.item_barriers += 1
             case Mark(buffer, index):
                 counts.stores[buffer] += 1
                 for e in index:

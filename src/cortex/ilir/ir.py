@@ -19,6 +19,14 @@ conditions read only index functions. Private and register buffers have a copy p
 iteration of a parallel loop to the next; all others are shared, and states and scratch are written in parallel
 loops only. Where one thread writes an element and another reads or writes it, a barrier lies between; iterations of
 one parallel loop never do that.
+
+Items. On a GPU, a thread of the team is a work-group of X by Y items, for any X and Y, and the same holds once more
+inside it. Each item runs all that its thread runs; of a loop of kind "items x" from lo to hi, the item with the
+coordinate x runs lo + x, lo + x + X, ...; of "items y", the same with y and Y. What threads share, and local buffers,
+are written inside such loops of both axes only; registers and private buffers have a copy per item. Where one item
+writes an element and another of its work-group reads or writes it, an item barrier (or a barrier) lies between. It is
+in no loop of items, so that all items of a work-group meet it equally often. To run such a loop in order, as a thread
+that is one item does, is always right.
 """
 
 from __future__ import annotations
@@ -44,6 +52,8 @@ class LoopKind(_Named):
     UNROLLED = "unrolled"
     VECTORIZED = "vectorized"
     PARALLEL = "parallel"
+    ITEMS_X = "items x"
+    ITEMS_Y = "items y"
 
 
 class Scope(_Named):
@@ -56,6 +66,14 @@ class Scope(_Named):
     SCRATCH = "scratch"  # per call, undefined on entry
     PRIVATE = "private"  # constant shape, one copy per thread; lives inside one iteration of a parallel loop
     REGISTER = "register"  # constant shape, constant indices after unrolling; lives inside one iteration
+    LOCAL = "local"  # constant shape, one copy per work-group, for its items; lives inside one iteration
+    RESIDENT = (
+        "resident"  # constant shape, a slice for each iteration of parallel loops 0..P; lives as long as the call
+    )
+
+
+ITEMS = frozenset({LoopKind.ITEMS_X, LoopKind.ITEMS_Y})
+"""Loops whose iterations the items of a work-group share out."""
 
 
 Storage = Literal["i64", "f32", "bool", "bf16", "f16", "i8", "i16", "i32"]
@@ -120,7 +138,8 @@ class For(Node):
     """Run `body` with `var` = lo, ..., hi-1. Bounds may use index functions; they are read once, on entry.
 
     A vectorized loop has constant bounds and at most the machine's lanes; its iterations are independent. So are
-    those of a parallel loop, which no other parallel loop surrounds; each is run by one thread of the team.
+    those of a parallel loop, which no other parallel loop surrounds; each is run by one thread of the team. So are
+    those of a loop of items, which stands in a parallel loop and in no other one of its axis.
     """
 
     var: str
@@ -184,7 +203,12 @@ class Accumulate(Node):
 
 @node
 class Barrier(Node):
-    """All threads of the team have finished what precedes before any starts what follows; not in a parallel loop."""
+    """All threads of the team have finished what precedes before any starts what follows; not in a parallel loop.
+
+    Among "items": all items of a work-group have, before any of them; not in a loop of items.
+    """
+
+    among: Literal["team", "items"] = "team"
 
 
 @node

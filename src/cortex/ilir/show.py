@@ -123,8 +123,8 @@ def _statement(s: Stmt) -> list[str]:
             return [f"{buffer}{_subscript(index)} = {show_expr(value)}"]
         case Accumulate(buffer, index, fn, value):
             return [f"{buffer}{_subscript(index)} {_UPDATE[fn]} {show_expr(value)}"]
-        case Barrier():
-            return ["barrier"]
+        case Barrier(among):
+            return ["barrier" if among == "team" else "item barrier"]
         case Mark(buffer, index):
             return [f"{buffer}{_subscript(index)} = clock()"]
         case _:

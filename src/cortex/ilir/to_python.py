@@ -48,8 +48,8 @@ def extents(b: Buffer) -> tuple[Expr, ...]:
 def to_python(f: Func, check_bounds: bool = True) -> PythonFunction:
     """Translate a verified function."""
     t = _Translation(f, check_bounds)
-    arguments = [*f.sizes, *(i.name for i in f.index_functions), *(b.name for b in f.buffers)]
-    header = f"def run({', '.join(map(t.identifier, arguments))}):"
+    arrays = (*(i.name for i in f.index_functions), *(b.name for b in f.buffers))
+    header = f"def run({', '.join([*map(t.identifier, f.sizes), *map(t.array, arrays)])}):"
     body = list(t.block(f.body, "1"))
     counters = [f"c{i}" for i in range(len(t.counts))]
     zeros = [f"{c} = 0" for c in counters]
@@ -72,6 +72,10 @@ class _Translation:
         if name not in self.identifiers:
             self.identifiers[name] = f"v{len(self.identifiers)}_{re.sub(r'[^A-Za-z0-9]', '_', name)}"
         return self.identifiers[name]
+
+    def array(self, name: str) -> str:
+        """A Python identifier for an array, which may be called as a loop is."""
+        return self.identifier(f"{name}[]")
 
     def temporary(self) -> str:
         self.temporaries += 1
@@ -109,7 +113,7 @@ class _Translation:
                 yield f"{self.element(buffer, index)} += {self.expr(value)}"
             case Accumulate(buffer, index, fn, value):
                 at = self.temporary()
-                cell = f"{self.identifier(buffer)}[{at}]"
+                cell = f"{self.array(buffer)}[{at}]"
                 yield f"{at} = {self.offset(buffer, index)}"
                 yield f"{cell} = {self.extremum(fn, dtype_of(value), cell, self.expr(value))}"
             case Barrier():
@@ -142,7 +146,7 @@ class _Translation:
         yield from _indent(iter(body or ["pass"]))
 
     def element(self, buffer: str, index: tuple[Expr, ...]) -> str:
-        return f"{self.identifier(buffer)}[{self.offset(buffer, index)}]"
+        return f"{self.array(buffer)}[{self.offset(buffer, index)}]"
 
     def rounded(self, buffer: str, value: str) -> str:
         """A value as a buffer keeps it: only narrow buffers round what is stored."""
@@ -189,7 +193,7 @@ class _Translation:
                 return self.element(buffer, index)
             case Index(fn, (argument,)):
                 extent = next(i.extent for i in self.f.index_functions if i.name == fn)
-                return f"{self.identifier(fn)}[{self.checked(argument, extent, fn, (argument,), (extent,))}]"
+                return f"{self.array(fn)}[{self.checked(argument, extent, fn, (argument,), (extent,))}]"
             case Index(fn, args):
                 raise AssertionError(f"verified: {fn} has one argument, not {len(args)}")
             case Unary("neg", x):

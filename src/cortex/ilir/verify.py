@@ -9,6 +9,9 @@
               accumulations only
     threads   parallel loops are not nested and hold no barrier; where there are any, states and scratch are written
               inside them only
+    items     loops of items stand in a parallel loop, at most one of each axis around a statement, and hold no item
+              barrier; where there are any, what items share is written inside both axes only; a local buffer is
+              used in parallel loops, a resident one in those from 0 to its first extent, at the iteration's slice
     packings  every packed buffer has one, of exactly its shape, made of params; only packed buffers are narrow,
               and scratch of bf16 and i16; only registers are of i32, and sum products of integers
 
@@ -23,6 +26,7 @@ from typing import TypeAlias, assert_never
 
 from cortex.errors import InternalError
 from cortex.ilir.ir import (
+    ITEMS,
     NARROW,
     ROUNDING,
     Accumulate,
@@ -63,6 +67,7 @@ from cortex.ir.scalar import (
 
 READ_ONLY = frozenset({Scope.PARAM, Scope.PACKED, Scope.FIELD})
 PER_THREAD = frozenset({Scope.PRIVATE, Scope.REGISTER})
+PER_GROUP = frozenset({Scope.LOCAL, Scope.RESIDENT})
 
 Place: TypeAlias = "Stmt | str"  # what an expression is part of, for messages
 
@@ -90,14 +95,17 @@ class _Checker:
     f: Func
     loops: set[str] = field(default_factory=set)
     team: bool = False  # are there parallel loops?
-    parallel: str | None = None  # the one around the current statement
+    has_items: bool = False  # are there loops of items?
+    parallel: For | None = None  # the parallel loop around the current statement
+    items: dict[LoopKind, str] = field(default_factory=dict)  # the loops of items around it
     buffers: dict[str, Buffer] = field(init=False)
     functions: dict[str, IndexFunction] = field(init=False)
 
     def __post_init__(self) -> None:
         self.buffers = {b.name: b for b in self.f.buffers}
         self.functions = {i.name: i for i in self.f.index_functions}
-        self.team = any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(self.f))
+        kinds = {n.kind for n in walk(self.f) if isinstance(n, For)}
+        self.team, self.has_items = LoopKind.PARALLEL in kinds, bool(kinds & ITEMS)
 
     def declarations(self) -> None:
         names = [*self.f.sizes, *(i.name for i in self.f.index_functions), *(b.name for b in self.f.buffers)]
@@ -121,7 +129,7 @@ class _Checker:
                 raise InternalError(f"{b.scope.value} buffer {b.name!r} is streamed, and more than a state to write")
             for e in b.shape:
                 self.expect(e, _INTEGERS, sizes, f"shape of {b.name!r}")
-            if b.scope in PER_THREAD and not all(isinstance(e, Int) for e in b.shape):
+            if b.scope in PER_THREAD | PER_GROUP and not all(isinstance(e, Int) for e in b.shape):
                 raise InternalError(f"{b.scope.value} buffer {b.name!r} has a shape that is not constant")
         packed = {b.name for b in self.f.buffers if b.scope is Scope.PACKED}
         for name in _repeated([p.buffer for p in self.f.packings]):
@@ -170,11 +178,14 @@ class _Checker:
                     self.vectorized(s)
                 if kind is LoopKind.PARALLEL:
                     if self.parallel is not None:
-                        raise InternalError(f"parallel loop {var!r} is inside parallel loop {self.parallel!r}")
-                    self.parallel = var
+                        raise InternalError(f"parallel loop {var!r} is inside parallel loop {self.parallel.var!r}")
+                    self.parallel = s
+                if kind in ITEMS:
+                    self.enter_items(s)
                 self.block(body, {**names, var: "i64"})
                 if kind is LoopKind.PARALLEL:
                     self.parallel = None
+                self.items = {axis: loop for axis, loop in self.items.items() if loop != var}
             case If(cond, then, orelse):
                 self.expect(cond, _BOOLS, names, s)
                 self.block(then, names)
@@ -195,6 +206,8 @@ class _Checker:
                     raise InternalError(f"{b.scope.value} buffer {buffer!r} is written, in `{_headline(s)}`")
                 if self.team and self.parallel is None and b.scope not in PER_THREAD:
                     raise InternalError(f"every thread writes {b.scope.value} buffer {buffer!r}, in `{_headline(s)}`")
+                if self.has_items and b.scope not in PER_THREAD and len(self.items) < len(ITEMS):
+                    raise InternalError(f"several items write {b.scope.value} buffer {buffer!r}, in `{_headline(s)}`")
                 self.expect(value, frozenset({value_type(b.dtype)}), names, s)
                 if isinstance(s, Accumulate) and b.dtype == "i32" and not self.is_of_integers(s.value):
                     raise InternalError(f"i32 buffer {buffer!r} sums what is no product of integers")
@@ -204,11 +217,30 @@ class _Checker:
                 b = self.access(buffer, index, names, s)
                 if b.dtype != "i64" or b.scope is not Scope.SCRATCH:
                     raise InternalError(f"the clock goes to {buffer!r}, which is no i64 scratch, in `{_headline(s)}`")
-            case Barrier():
+            case Barrier("team"):
                 if self.parallel is not None:
-                    raise InternalError(f"barrier inside parallel loop {self.parallel!r}")
+                    raise InternalError(f"barrier inside parallel loop {self.parallel.var!r}")
+            case Barrier():
+                for loop in self.items.values():
+                    raise InternalError(f"item barrier inside loop {loop!r} of items")
             case _:
                 assert_never(s)
+
+    def enter_items(self, s: For) -> None:
+        if self.parallel is None:
+            raise InternalError(f"loop of items outside parallel loops, in `{_headline(s)}`")
+        if s.kind in self.items:
+            raise InternalError(f"{s.kind.value} loop {s.var!r} is inside {s.kind.value} loop {self.items[s.kind]!r}")
+        self.items[s.kind] = s.var
+
+    def of_group(self, b: Buffer, index: tuple[Expr, ...], place: Place) -> None:
+        """An access of a buffer that a work-group has: inside a parallel loop, and to nobody else's slice."""
+        loop = self.parallel
+        if loop is None:
+            raise InternalError(f"{b.scope.value} buffer {b.name!r} outside parallel loops, in `{_headline(place)}`")
+        is_own = index[:1] == (Var(loop.var),) and (loop.lo, loop.hi) == (Int(0), b.shape[0])
+        if b.scope is Scope.RESIDENT and not is_own:
+            raise InternalError(f"resident buffer {b.name!r} at another one's slice, in `{_headline(place)}`")
 
     def is_of_integers(self, e: Expr) -> bool:
         match e:
@@ -237,6 +269,8 @@ class _Checker:
             )
         for e in index:
             self.expect(e, _INTEGERS, names, place)
+        if b.scope in PER_GROUP:
+            self.of_group(b, index, place)
         return b
 
     def expect(self, e: Expr, allowed: frozenset[DType], names: Mapping[str, DType], place: Place) -> DType:

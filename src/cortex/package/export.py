@@ -49,13 +49,13 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
     taken = arguments(m, f, fast.weights)
     weights = weights_of(f, taken)
     face = Interface.of(m, prefix)
-    code = build(replace(compiled.func, name=entry_name(prefix)), compiled.code.target).code
+    code = build(replace(compiled.func, name=entry_name(prefix)), compiled.object_code.target).code
     mark = fingerprint(code, weights)
 
     to = Path(directory)
     runtime = sorted((x for x in files(__package__).joinpath("c").iterdir()), key=lambda x: x.name)
     written = {
-        f"{prefix}.h": header_text(m, face, str(compiled.code.target), f"{prefix}.safetensors").encode(),
+        f"{prefix}.h": header_text(m, face, str(compiled.object_code.target), f"{prefix}.safetensors").encode(),
         f"{prefix}.c": source_text(m, face, f, spec, taken, weights, mark).encode(),
         f"{prefix}.o": code,
     } | {x.name: x.read_bytes() for x in runtime}

@@ -9,7 +9,7 @@ from cortex.ilir.ir import Accumulate, Case, For, Func, If, Let, Scope, Stmt, St
 from cortex.ir.node import Node, operands
 from cortex.ir.scalar import Load, Var
 
-TEMPORARY = (Scope.SCRATCH, Scope.PRIVATE, Scope.REGISTER)
+TEMPORARY = (Scope.SCRATCH, Scope.PRIVATE, Scope.REGISTER, Scope.LOCAL, Scope.RESIDENT)
 
 
 def remove_unused(f: Func) -> Func:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cortex.ilir.ir import For, Func, LoopKind, Stmt
+from cortex.ilir.ir import ITEMS, For, Func, LoopKind, Stmt
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Int, Load, Var
 from cortex.poly import order as orders
@@ -32,7 +32,7 @@ Block = tuple[Stmt, ...]
 Chain = tuple[For, ...]
 Pair = tuple[Access, Access]
 
-_AT_ONCE = (LoopKind.VECTORIZED, LoopKind.PARALLEL)  # loops whose iterations must not depend on each other
+_AT_ONCE = (LoopKind.VECTORIZED, LoopKind.PARALLEL, *ITEMS)  # loops whose iterations must not depend on each other
 
 
 def why_not_any_order(f: Func, chain: Chain, own: frozenset[str] = frozenset()) -> Conflict | None:

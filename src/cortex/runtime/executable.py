@@ -7,41 +7,38 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cortex import _native
+from cortex.codegen.gpu.device_code import DeviceCode
+from cortex.codegen.object_code import ObjectCode
 from cortex.cost.choose import Considered
 from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
-from cortex.frontend.fields import Accessors
 from cortex.ilir.ir import NARROW, Func
-from cortex.lower.linear_form import NUM_PARTS, LinearForm, kinds_in_windows
+from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
-from cortex.runtime.arguments import arguments, field_align
 from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
+from cortex.runtime.device_program import DeviceProgram
+from cortex.runtime.device_report import DeviceReport, device_explanation, device_report
 from cortex.runtime.forest import Forest
-from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.known_kinds import Kinds
-from cortex.runtime.linearize import Checked, linearizer
+from cortex.runtime.linearize import Checked
+from cortex.runtime.loaded import Loaded, Version
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
-from cortex.runtime.tables import Rows
 from cortex.schedule.schedule import Schedule
-
-if TYPE_CHECKING:
-    from cortex.codegen.object_code import ObjectCode
 
 T = TypeVar("T")
 Known = tuple[int, int]
-Version = tuple[int, int]
 
 MOST_THREADS = 64  # the size of a team
 FEW_ATTEMPTS = 2
@@ -51,7 +48,7 @@ MAX_ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the compiler made of a model: the program before and after scheduling, and its object code.
+    """What the compiler made of a model: the program before and after scheduling, and its code.
 
     Calls need the signature of the program only. `make_func` gives the program itself, compiled again up to code
     generation where the code is older than this process.
@@ -61,9 +58,19 @@ class Compiled:
     schedule: Schedule
     considered: tuple[Considered, ...]  # what the automatic scheduler thought of
     signature: Signature
-    code: ObjectCode
+    code: ObjectCode | DeviceCode
     tables: tuple[Compiled, ...]  # the programs that fill the model's tables, in order
     make_func: Callable[[], Func] = field(compare=False, repr=False)
+
+    @property
+    def object_code(self) -> ObjectCode:
+        """The code of a program for processors."""
+        if isinstance(self.code, DeviceCode):
+            raise ModelError(
+                f"{self.model.name} was compiled for {self.code.target}, and this needs object code for a processor: "
+                "leave out `target`, or name another one that `cortex targets` lists."
+            )
+        return self.code
 
     @cached_property
     def func(self) -> Func:
@@ -101,7 +108,7 @@ class Executable:
         self._threads = checked_threads(threads)
         self._built_for = self._threads if made is None else made[1]
         self._lock = Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: Loaded | None = None
         if made is not None:
             self._loaded = self._load(made[0], trace.version, trace.checked_lengths())
         self.compilations = 0
@@ -125,7 +132,7 @@ class Executable:
             except _native.UnknownKind:
                 pass
 
-        def run(loaded: _Loaded) -> Output:
+        def run(loaded: Loaded) -> Output:
             return Output(
                 loaded.names,
                 loaded.program.run(self._nodes(batch), single, loaded.most(team), loaded.given(out, batch, single)),
@@ -143,10 +150,10 @@ class Executable:
         single = batch is not structures
         team = self._team(threads)
 
-        def bind(loaded: _Loaded) -> Bound:
+        def bind(loaded: Loaded) -> Bound:
             given = loaded.given(out, batch, single)
             return Bound(
-                loaded.names, _native.Bound(loaded.program, self._nodes(batch), single, loaded.most(team), given)
+                loaded.names, _native.Bound(loaded.native_program, self._nodes(batch), single, loaded.most(team), given)
             )
 
         return self._with_kinds(batch, bind)
@@ -181,17 +188,25 @@ class Executable:
         names = [name for t in loaded.compiled.model.tables for name in t.params]
         return {name: loaded.bytes_of(name) for name in names}
 
-    def report(self, structures: Any) -> Report:
+    @property
+    def source(self) -> str:
+        """The program as text: kernels in OpenCL C or CUDA C; of a program for processors, LLVM's module."""
+        return self.compiled.code.text
+
+    def report(self, structures: Any) -> Report | DeviceReport:
         """What a request is made of and where its time goes; `print(fast.report(trees))`.
 
-        The request is run many times, by this program and by a build of it that reads the clock around each phase;
-        with narrow weights also, once, by a build with weights in f32, to say how far from it the results are.
+        On a device, that is how many kernels are launched and what is copied. Else, the request is run many times, by
+        this program and by a build of it that reads the clock around each phase; with narrow weights also, once, by a
+        build with weights in f32, to say how far from it the results are.
         """
         from cortex.runtime.measure_machine import here
         from cortex.runtime.timeline import timeline
 
         form = self.linearize(structures)
         loaded = self._require()
+        if isinstance(loaded.program, DeviceProgram):
+            return device_report(loaded.program, self._nodes(_batch(structures)), form)
         compiled, machine, program = loaded.compiled, here(), loaded.program
         batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
         return make_report(
@@ -200,7 +215,7 @@ class Executable:
             compiled.schedule,
             form,
             Predictor(compiled.func, machine)(form, threads),
-            timeline(compiled.func, compiled.code.target, form, loaded.params, threads),
+            timeline(compiled.func, compiled.object_code.target, form, loaded.params, threads),
             machine,
             best_us(lambda: self(structures)),
             best_us(lambda: program.prepare(self._nodes(batch))),
@@ -210,6 +225,7 @@ class Executable:
     def explain(self, structures: Any = None) -> str:
         """The predicted time of each phase and why, for a request or, without one, for typical ones.
 
+        For a device, what is counted: launches, barriers, bytes.
         Then the steps that the automatic scheduler considered, and what it made of each. For a request and narrow
         weights, also the deviation, which is measured: both programs are run.
         """
@@ -219,6 +235,8 @@ class Executable:
         compiled, threads = self.compiled, self._threads
         kinds = tuple(k.name for k in compiled.model.kinds)
         forms = forms or typical(compiled.model, threads)
+        if isinstance(compiled.code, DeviceCode):
+            return device_explanation(compiled.model.name, compiled.func, compiled.code.target, forms)
         phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
         chosen = [f"  {c.text()}" for c in compiled.considered]
         deviation = {} if structures is None else self.deviation(structures)
@@ -236,7 +254,7 @@ class Executable:
             return {}
         m = self._trace.model()
         weights = self._trace.weights.arrays(p.name for p in m.params)
-        exact = _Loaded(self._build_in_f32(m), weights, self._trace.accessors)
+        exact = Loaded(self._build_in_f32(m), weights, self._trace.accessors)
         want = Output(exact.names, exact.program.run(self._nodes(batch), False, 1)).nodes
         return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
@@ -294,17 +312,19 @@ class Executable:
     def _team(self, threads: int | None) -> int:
         """How many threads a call runs on, once the program is one for several where that is so."""
         team = self._threads if threads is None else checked_threads(threads)
+        if team > 1 and self._loaded is not None and isinstance(self._loaded.compiled.code, DeviceCode):
+            raise ModelError(f"threads={threads}: {self._trace.name} runs on a device; leave it out.")
         if team > 1 and self._built_for == 1:
             self._build_for(team)
         return team
 
-    def _require(self) -> _Loaded:
+    def _require(self) -> Loaded:
         if self._loaded is None:
             self._compile()
         assert self._loaded is not None
         return self._loaded
 
-    def _with_kinds(self, batch: Any, call: Callable[[_Loaded], T]) -> T:
+    def _with_kinds(self, batch: Any, call: Callable[[Loaded], T]) -> T:
         """`call`, after compiling whatever kinds of node the request has and the program has not.
 
         A node of a new kind is looked at with those below it; if that does not settle it, all nodes are.
@@ -335,7 +355,7 @@ class Executable:
             "model's control flow reads must be equal to themselves (NaN is not) and must not change."
         )
 
-    def _learn(self, known: Known, look: Callable[[], object]) -> tuple[Known, _Loaded, bool]:
+    def _learn(self, known: Known, look: Callable[[], object]) -> tuple[Known, Loaded, bool]:
         """Look at nodes, unless other threads have learned more than `known`, and compile again if kinds are new.
 
         Gives what is known then, and whether this call has looked.
@@ -377,95 +397,9 @@ class Executable:
         self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 
-    def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> _Loaded:
+    def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> Loaded:
         weights = self._trace.weights.arrays(p.name for p in self._trace.model().params)
-        return _Loaded(compiled, weights, self._trace.accessors, version, checked)
-
-
-class _Loaded:
-    """Object code, weights and linearizer, ready to be called.
-
-    `version` is what had been traced when it was compiled, `checked` the numbers of children that its kinds are for.
-    """
-
-    def __init__(
-        self,
-        compiled: Compiled,
-        weights: Mapping[str, Array],
-        accessors: Any,
-        version: Version = (0, 0),
-        checked: Sequence[Checked] = (),
-    ) -> None:
-        self.compiled = compiled
-        self.version = version
-        self.checked = checked
-        m, f = compiled.model, compiled.signature
-        self.names = tuple(s.name for s in m.outputs)
-        self._params = interp.derived(m, weights)
-        self._tables: list[Rows] = []
-        padding = {b.name: b.align for b in f.buffers}
-        for table, program in zip(m.tables, compiled.tables, strict=True):
-            rows = Rows(table, program.model, _Loaded(program, self._params, Accessors()).write, padding)
-            self._params |= rows.params
-            self._tables.append(rows)
-        parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
-        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, windows=windows, checked=checked)
-        self.shared_out = f.shared_out
-        self._program = self._load() if compiled.code.target.runs_here() else None
-
-    def _load(self) -> _native.Program:
-        from cortex.codegen.llvm.load import load
-
-        f, code = self.compiled.signature, load(self.compiled.code)
-        padded = {name: array for rows in self._tables for name, array in rows.padded.items()}
-        layout = {
-            "entry": code.address,
-            "keepalive": code,
-            "sizes": list(f.sizes),
-            "arrays": arguments(self.compiled.model, f, self._params, padded),
-            "tables": [rows.for_native() for rows in self._tables],
-        }
-        return _native.Program(self.linearizer, layout)
-
-    @property
-    def params(self) -> Mapping[str, Array]:
-        """The parameters, derived ones and whole tables included."""
-        for rows in self._tables:
-            rows.complete()
-        return self._params
-
-    def bytes_of(self, name: str) -> int:
-        """What a parameter takes."""
-        return self._params[name].nbytes
-
-    def write(self, structures: Forest, out: list[Array]) -> None:
-        """The states at the roots, into arrays."""
-        self.program.run(structures, False, 1, out)
-
-    @property
-    def program(self) -> _native.Program:
-        """The program in memory, where this machine can run it."""
-        if self._program is None:
-            raise ModelError(
-                f"{self.compiled.model.name} was compiled for {self.compiled.code.target}, which this machine cannot "
-                "run. cortex.export(fast, DIRECTORY) writes it as a C package; leave out `target` to call it here."
-            )
-        return self._program
-
-    def most(self, threads: int) -> int:
-        """`threads`, of which a program without parallel loops has work for one only."""
-        return threads if self.shared_out else 1
-
-    def given(self, out: Any, batch: Any, single: bool) -> Given | None:
-        """The arrays for the states at the roots, checked; None where the caller gives none."""
-        if out is None:
-            return None
-        roots = len(batch.roots if isinstance(batch, Forest) else batch)
-        return given_arrays(out, self.compiled.model.outputs, None if single else roots)
-
-    def linear_form(self, batch: Any, threads: int) -> LinearForm:
-        """The linear form of a request as arrays, as it is for a call on `threads` threads."""
-        return LinearForm(**self.linearizer.linearize(batch, threads))
+        return Loaded(compiled, weights, self._trace.accessors, version, checked)
 
 
 def checked_threads(threads: int) -> int:

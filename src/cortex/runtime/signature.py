@@ -6,6 +6,8 @@ from cortex.ilir.ir import Buffer, For, Func, LoopKind, Packing, Scope
 from cortex.ir.node import Node, node, walk
 from cortex.ir.scalar import Load
 
+WITHOUT_ADDRESS = frozenset({Scope.REGISTER, Scope.LOCAL, Scope.RESIDENT})
+
 
 @node
 class Signature(Node):
@@ -29,7 +31,7 @@ class Signature(Node):
         return Signature(
             f.sizes,
             tuple(i.name for i in f.index_functions),
-            tuple(b for b in f.buffers if b.scope is not Scope.REGISTER),
+            tuple(b for b in f.buffers if b.scope not in WITHOUT_ADDRESS),
             f.packings,
             tuple(sorted({n.buffer for n in nodes if isinstance(n, Load)})),
             any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in nodes),

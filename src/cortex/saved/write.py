@@ -110,10 +110,10 @@ def _part(part: Part, sections: Sections) -> dict[str, Any]:
 def _program(compiled: Compiled, sections: Sections) -> dict[str, Any]:
     parts = (compiled.model, compiled.schedule.steps, compiled.considered, compiled.signature)
     return {
-        "name": compiled.code.entry,
-        "target": encode(compiled.code.target),
+        "name": compiled.object_code.entry,
+        "target": encode(compiled.object_code.target),
         "parts": [encode(part) for part in parts],
-        "code": sections.add(compiled.code.code),
+        "code": sections.add(compiled.object_code.code),
         "tables": [_program(table, sections) for table in compiled.tables],
     }
 

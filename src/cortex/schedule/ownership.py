@@ -11,7 +11,7 @@ own the same blocks, in parallel loops of the same bounds, meet only within one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from cortex.ilir.ir import Accumulate, For, Func, If, Let, LoopKind, Scope, Stmt, Store, Switch
@@ -84,9 +84,9 @@ def statements(body: Block, at: Around) -> Iterator[tuple[Stmt, Around]]:
                 pass
 
 
-def touches(f: Func, body: Block, around: Around) -> Iterator[Touch]:
-    """All accesses of shared buffers in a statement list."""
-    shared = {b.name for b in f.buffers if b.scope in SHARED}
+def touches(f: Func, body: Block, around: Around, scopes: Collection[Scope] = SHARED) -> Iterator[Touch]:
+    """All accesses of shared buffers, those of `scopes`, in a statement list."""
+    shared = {b.name for b in f.buffers if b.scope in scopes}
     for s, at in statements(body, around):
         for e in expressions_of(s):
             for n in walk(e):
@@ -222,8 +222,12 @@ class Use:
 
 
 def use_of(known: QuickRules, t: Touch) -> Use:
-    """The use that an access is."""
-    loop = t.around.parallel
+    """The use that an access is, of the iterations of the parallel loop around it."""
+    return use_in(known, t, t.around.parallel)
+
+
+def use_in(known: QuickRules, t: Touch, loop: For | None) -> Use:
+    """The use that an access is, of the iterations of `loop`, which is around it."""
     bounds = None if loop is None else (t.around.expand(loop.lo), t.around.expand(loop.hi))
     places = () if loop is None else tuple(place(known, e, t.around, loop) for e in t.index)
     constant = t.around.constant_bounds()

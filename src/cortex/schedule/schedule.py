@@ -28,6 +28,9 @@ from cortex.schedule.distribute import Distribute
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.inline import Inline
 from cortex.schedule.interleave import Interleave
+from cortex.schedule.item_barriers import PlaceItemBarriers
+from cortex.schedule.item_sums import ItemSums
+from cortex.schedule.items import AloneItem, Items
 from cortex.schedule.layout import Layout
 from cortex.schedule.narrow import Narrow
 from cortex.schedule.narrow_inputs import NarrowInputs
@@ -38,6 +41,7 @@ from cortex.schedule.parse_steps import parse_steps
 from cortex.schedule.peel import Peel
 from cortex.schedule.persist import Persist
 from cortex.schedule.reorder import Reorder
+from cortex.schedule.resident import Resident
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
 from cortex.schedule.stream import Stream
@@ -51,10 +55,12 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
     *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup, InputsInside),
     *(FixArity, Refactor, UnrollRecursion),
 )
+GPU_STEPS: tuple[type[Step[Func]], ...] = (Items, ItemSums, Resident, AloneItem, PlaceItemBarriers)
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave, Stream),
     *(Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
+    *GPU_STEPS,
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)
 
@@ -66,7 +72,8 @@ class Schedule:
     """Steps on the recursion, then steps on its loops, in the order they apply.
 
     Barriers are placed for the program as it is then, so a schedule with `Parallel` or `Alone` has `PlaceBarriers` as
-    its last step but for `Persist`, which changes nothing.
+    its last step but for `Persist`, which changes nothing, and `PlaceItemBarriers`, which is last where there are
+    `Items`.
 
     `repr` is Python that rebuilds the schedule from the names in `namespace()`.
     """
@@ -142,8 +149,14 @@ def _fault(steps: tuple[Step[Any], ...]) -> tuple[int, str] | None:
             )
         late = late or isinstance(s, LOOP_STEPS)
     team = next((number for number, s in enumerate(steps) if isinstance(s, Parallel | Alone)), None)
-    last = next((s for s in reversed(steps) if not isinstance(s, Persist)), None)
-    if team is not None and not isinstance(last, PlaceBarriers):
+    ending = [s for s in steps if not isinstance(s, Persist)][-2:]
+    items = next((number for number, s in enumerate(steps) if isinstance(s, Items | AloneItem)), None)
+    if items is not None and not isinstance(ending[-1], PlaceItemBarriers):
+        return items, (
+            f"{steps[items]!r}, shares work among items, and nothing says where they wait for each other. Put Alone(), "
+            "AloneItem(), PlaceBarriers() and PlaceItemBarriers() last; only Persist may follow."
+        )
+    if team is not None and not any(isinstance(s, PlaceBarriers) for s in ending[-1 if items is None else -2 :]):
         return team, (
             f"{steps[team]!r}, shares work among threads, and nothing says where they wait for each other. Put Alone() "
             "and PlaceBarriers() last; only Persist may follow."

@@ -33,7 +33,7 @@ def _execute(w: Writer, s: Stmt) -> None:
             _accumulate(w, s)
         case Let(var, value):
             w.names[var.name] = evaluate(w, value)
-        case For(kind=LoopKind.SERIAL):
+        case For(kind=LoopKind.SERIAL | LoopKind.ITEMS_X | LoopKind.ITEMS_Y):  # a thread is one item
             lo, hi = evaluate(w, s.lo), evaluate(w, s.hi)
             _loop(w, s, w.scalar(lo), w.scalar(hi), _iterations(lo, hi))
         case For(kind=LoopKind.PARALLEL):
@@ -46,8 +46,10 @@ def _execute(w: Writer, s: Stmt) -> None:
             _branch(w, s)
         case Switch():
             _switch(w, s)
-        case Barrier():
+        case Barrier("team"):
             parallel.barrier(w)
+        case Barrier():
+            pass
         case Mark(buffer, index):
             array = w.arrays[buffer]
             at = memory.position(w, array, [evaluate(w, i) for i in index])

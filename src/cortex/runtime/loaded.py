@@ -1,0 +1,153 @@
+"""A compiled model in memory: its code, its weights and its linearizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cortex import _native
+from cortex.codegen.gpu.device_code import DeviceCode
+from cortex.errors import ModelError
+from cortex.frontend.fields import Accessors
+from cortex.lower.linear_form import NUM_PARTS, LinearForm, kinds_in_windows
+from cortex.ra import interp
+from cortex.runtime.arguments import arguments, field_align
+from cortex.runtime.device_program import DeviceProgram
+from cortex.runtime.forest import Forest
+from cortex.runtime.given_arrays import Given, given_arrays
+from cortex.runtime.linearize import Checked, linearizer
+from cortex.runtime.storage import Array
+from cortex.runtime.tables import Rows
+
+if TYPE_CHECKING:
+    from cortex.codegen.object_code import ObjectCode
+    from cortex.runtime.executable import Compiled
+
+Version = tuple[int, int]
+
+
+class Loaded:
+    """Object code, weights and linearizer, ready to be called.
+
+    `version` is what had been traced when it was compiled, `checked` the numbers of children that its kinds are for.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        weights: Mapping[str, Array],
+        accessors: Any,
+        version: Version = (0, 0),
+        checked: Sequence[Checked] = (),
+    ) -> None:
+        self.compiled = compiled
+        self.version = version
+        self.checked = checked
+        m, f = compiled.model, compiled.signature
+        self.names = tuple(s.name for s in m.outputs)
+        self._params = interp.derived(m, weights)
+        self._tables: list[Rows] = []
+        padding = {b.name: b.align for b in f.buffers}
+        for table, program in zip(m.tables, compiled.tables, strict=True):
+            rows = Rows(table, program.model, Loaded(program, self._params, Accessors()).write, padding)
+            self._params |= rows.params
+            self._tables.append(rows)
+        parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
+        self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, windows=windows, checked=checked)
+        self.shared_out = f.shared_out
+        self._program: _native.Program | DeviceProgram | None = None
+        self._why_not = ""  # this machine cannot run it
+        code = compiled.code
+        if isinstance(code, DeviceCode):
+            self._load_kernels(code)
+        elif code.target.runs_here():
+            self._program = self._load_object(code)
+        else:
+            self._why_not = (
+                f"{m.name} was compiled for {code.target}, which this machine cannot run. "
+                "cortex.export(fast, DIRECTORY) writes it as a C package; leave out `target` to call it here."
+            )
+
+    def _load_object(self, code: ObjectCode) -> _native.Program:
+        from cortex.codegen.llvm.load import load
+
+        loaded = load(code)
+        layout = {
+            "entry": loaded.address,
+            "keepalive": loaded,
+            "sizes": list(self.compiled.signature.sizes),
+            "arrays": self._arrays(),
+            "tables": [rows.for_native() for rows in self._tables],
+        }
+        return _native.Program(self.linearizer, layout)
+
+    def _arrays(self) -> list[tuple[Any, ...]]:
+        """Where the memory of each argument comes from."""
+        padded = {name: array for rows in self._tables for name, array in rows.padded.items()}
+        return arguments(self.compiled.model, self.compiled.signature, self._params, padded)
+
+    def _load_kernels(self, code: DeviceCode) -> None:
+        from cortex.runtime.devices import device_of
+
+        f = self.compiled.signature
+        try:
+            device = device_of(code.target)
+        except ModelError as error:
+            self._why_not = (
+                f"{self.compiled.model.name} was compiled for {code.target}, which this machine cannot run. {error} "
+                "`fast.source` has the kernels."
+            )
+            return
+        for rows in self._tables:  # a device has them all
+            rows.complete()
+        names = (*f.index_functions, *(b.name for b in f.buffers))
+        sources = dict(zip(names, self._arrays(), strict=True))
+        self._program = DeviceProgram(device, code.program, self.linearizer, sources)
+
+    @property
+    def params(self) -> Mapping[str, Array]:
+        """The parameters, derived ones and whole tables included."""
+        for rows in self._tables:
+            rows.complete()
+        return self._params
+
+    def bytes_of(self, name: str) -> int:
+        """What a parameter takes."""
+        return self._params[name].nbytes
+
+    def write(self, structures: Forest, out: list[Array]) -> None:
+        """The states at the roots, into arrays."""
+        self.program.run(structures, False, 1, out)
+
+    @property
+    def program(self) -> _native.Program | DeviceProgram:
+        """The program in memory, where this machine can run it."""
+        if self._program is None:
+            raise ModelError(self._why_not)
+        return self._program
+
+    @property
+    def native_program(self) -> _native.Program:
+        """The same, of a processor."""
+        program = self.program
+        if isinstance(program, DeviceProgram):
+            raise ModelError(
+                f"{self.compiled.model.name} was compiled for {self.compiled.code.target}, where this is not to be "
+                "had; leave out `target` for a program of this machine's processor."
+            )
+        return program
+
+    def most(self, threads: int) -> int:
+        """`threads`, of which a program without parallel loops has work for one only."""
+        return threads if self.shared_out else 1
+
+    def given(self, out: Any, batch: Any, single: bool) -> Given | None:
+        """The arrays for the states at the roots, checked; None where the caller gives none."""
+        if out is None:
+            return None
+        roots = len(batch.roots if isinstance(batch, Forest) else batch)
+        return given_arrays(out, self.compiled.model.outputs, None if single else roots)
+
+    def linear_form(self, batch: Any, threads: int) -> LinearForm:
+        """The linear form of a request as arrays, as it is for a call on `threads` threads."""
+        return LinearForm(**self.linearizer.linearize(batch, threads))
