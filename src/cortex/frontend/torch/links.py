@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cortex.frontend.signals import Restart
-from cortex.frontend.torch.calls import PASSING, Plan, Relation
+from cortex.frontend.torch.calls import PASSING, Relation
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.standins import NodeList, NodeTuple
-from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
+from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.ra.ir import Hop, Item, Length, Slot, State
 
@@ -24,32 +24,20 @@ class Links:
         self._supposed: set[str] = set()
         """Roles whose results were waited for, when it was not known whether anything depends on them."""
 
-        self._planned: tuple[tuple[tuple[int, int], ...], Plan] | None = None
-
     def clear(self) -> None:
         """Start again with other nodes."""
         self.itemized.clear()
-        self._planned = None
         self.relations.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
         for relation in self.relations.values():
             relation.users.clear()
-        self._planned = None
 
     @property
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
         return sum(len(relation.users) for relation in self.relations.values())
-
-    @property
-    def plan(self) -> Plan:
-        """What calls lead to, as far as it is known now."""
-        known = tuple((len(r.callers), len(r.users)) for r in self.relations.values())
-        if self._planned is None or self._planned[0] != known:
-            self._planned = known, Plan.of(self.relations)
-        return self._planned[1]
 
     def is_split(self, tag: str) -> bool:
         """Are the arguments that calls of this role compute for others nodes of their own?"""
@@ -77,7 +65,7 @@ class Links:
             way = steps[:-1] if is_list else steps
             name = b.accessors.name(way)
             if len(way) > 1 or not isinstance(way[0], Attr):
-                b.accessors.relate(name, careful_reader(way))
+                b.accessors.relate(name, Way(way, careful=True))
             self._note(b, name, is_list)
         last = steps[-1] if steps else None
         return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)

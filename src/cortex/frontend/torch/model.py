@@ -19,7 +19,7 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
-from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Storing, argument
+from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
@@ -69,7 +69,6 @@ class TorchModel(TracedModel):
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
         self._alive: list[Any] = []
-        self._asks_who_stores = False
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
@@ -91,7 +90,6 @@ class TorchModel(TracedModel):
             self.signature.nodes[0],
             self.signature.tensors,
             dict(self.links.relations),
-            self._asks_who_stores,
             role.result,
             tuple(role.result_names(self.prefix(role))),
         )
@@ -107,9 +105,9 @@ class TorchModel(TracedModel):
         return {}
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
-        """The nodes that requests start from; what is a node already stays as it is."""
-        keep = traced or self._asks_who_stores
-        return [r.root(self.mode, self.links.plan, keep) if isinstance(r, Request) else r for r in requests]
+        """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
+        found = [r.root(self.mode, self.links.relations) if isinstance(r, Request) else r for r in requests]
+        return [r.graph().head if traced and isinstance(r, Calls) else r for r in found]
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
@@ -337,7 +335,6 @@ class TorchModel(TracedModel):
         tags = tuple(role.tag for role in roles)
         name = "_".join([identifier(steps), "stored", *tags])
         b.accessors.relate(name, Storing(tags, steps))
-        self._asks_who_stores = True
         b.knowledge.tags.setdefault(name)
         tag = b.facts.ask(ValueOf(name))
         return next((role for role in roles if role.tag == tag), None)
