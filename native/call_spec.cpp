@@ -14,6 +14,12 @@ std::string text(nb::handle value) { return nb::cast<std::string>(nb::borrow(val
 std::int32_t number(nb::handle value) { return nb::cast<std::int32_t>(nb::borrow(value)); }
 bool truth(nb::handle value) { return nb::cast<bool>(nb::borrow(value)); }
 
+nb::object interned(nb::handle text) {
+  PyObject* found = Py_NewRef(text.ptr());
+  PyUnicode_InternInPlace(&found);
+  return nb::steal(found);
+}
+
 CallAttribute attribute(nb::handle source) {
   const std::string kind = text(source[0]);
   if (kind == "role") return {CallAttribute::Kind::kRole};
@@ -38,7 +44,7 @@ nb::object CallWay::at(std::int32_t item) const {
   if (!is_list) return name;
   const auto i = static_cast<std::size_t>(item);
   if (i < names.size()) return names[i];
-  const nb::object found = name + nb::str(std::to_string(item).c_str());
+  const nb::object found = interned(name + nb::str(std::to_string(item).c_str()));
   if (i == names.size() && i < kMostNames) names.push_back(found);
   return found;
 }
@@ -55,7 +61,7 @@ CallSpec::CallSpec(nb::handle source, const std::vector<std::string>& slots, con
     relations.push_back(std::move(made));
   }
   for (nb::handle r : list_of(source["roles"])) {
-    CallRole made{nb::object(r[0]), number(r[1]), {}, {}, {}};
+    CallRole made{interned(nb::object(r[0])), number(r[1]), {}, {}, {}};
     for (nb::handle each : list_of(r[3])) made.made.push_back(number(each));
     std::vector<std::int32_t> used;
     for (nb::handle each : list_of(r[2])) used.push_back(number(each));
@@ -69,6 +75,17 @@ CallSpec::CallSpec(nb::handle source, const std::vector<std::string>& slots, con
     for (const std::string& name : lists) made.lists.push_back(find(name));
     roles.push_back(std::move(made));
   }
+  auto mark = [](const std::vector<std::string>& all, const nb::object& some) {
+    std::vector<std::uint8_t> found;
+    for (const std::string& name : all) found.push_back(PySequence_Contains(some.ptr(), nb::str(name.c_str()).ptr()) > 0);
+    return found;
+  };
+  for (nb::handle names : list_of(source["needed"])) {
+    needed_slots.push_back(mark(slots, nb::borrow(names)));
+    needed_lists.push_back(mark(lists, nb::borrow(names)));
+  }
+  asked_slots = mark(slots, source["asked"]);
+  for (const std::uint8_t asked : mark(lists, source["asked"])) asks_lists |= asked != 0;
   for (const std::string& name : attribute_names) {
     const nb::object found = nb::borrow(source["attributes"]).attr("get")(name.c_str());
     if (found.is_none()) python_error(PyExc_ValueError, "a linearizer's spec does not say what '" + name + "' is");

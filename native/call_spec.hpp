@@ -64,6 +64,11 @@ struct CallSpec {
   std::vector<CallWay> ways;
   std::vector<CallAttribute> attributes;
   std::vector<nb::object> tensors;  // names of the tensors of a request
+  // Where calls have a kind by what is known before those that they depend on: per kind, which slots and lists it needs
+  // (empty otherwise); and which slots tell kinds apart, and whether lists do.
+  std::vector<std::vector<std::uint8_t>> needed_slots, needed_lists;
+  std::vector<std::uint8_t> asked_slots;
+  bool asks_lists = false;
   bool follows = false;             // somebody asks who made calls, so that all have to be made in order first
 
   int traverse(visitproc visit, void* arg) const;

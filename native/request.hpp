@@ -134,6 +134,8 @@ class Request {
 
   // walk_calls.cpp
   bool discover_call(std::int32_t call);
+  void expand_slots(std::int32_t call, const CallRole& role, bool asked, const std::vector<std::uint8_t>* needed);
+  void expand_lists(std::int32_t call, const CallRole& role, const std::vector<std::uint8_t>* needed);
   nb::object call_object(std::int32_t node) const;
 
   // arrays.cpp
@@ -143,6 +145,7 @@ class Request {
   // classify.cpp
   void classify();
   std::int32_t kind_of(std::int32_t node);
+  bool has_child(std::size_t edge) const;
   bool all_checked() const;
   void check_lengths();
   Branch answer(const Test& test, std::int32_t node);
@@ -213,6 +216,7 @@ class Request {
   std::vector<PyObject*> edge_objects_;  // owned; null where there is no child
   Calls calls_;                          // in place of the three above, where nodes are calls
   std::vector<std::int32_t> node_calls_, edge_calls_;  // per node, and per edge; -1 where there is no child
+  std::vector<std::int32_t> reached_;    // room for one
   std::vector<PyObject*> kept_;          // owned; per node and column, null until read
   std::vector<Frame> frames_;
   NodeTable table_;

@@ -37,6 +37,12 @@ nb::object typed_answer(nb::handle answer) {
   return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(answer.ptr()))), answer);
 }
 
+nb::object interned(nb::handle text) {
+  PyObject* found = Py_NewRef(text.ptr());
+  PyUnicode_InternInPlace(&found);
+  return nb::steal(found);
+}
+
 // Turns the nested tuples of a spec into the flat tables of `Spec`.
 class Reader {
  public:
@@ -195,6 +201,7 @@ class Reader {
         test.lengths.emplace_back(int_of(answer), target);
       } else if (test.op == Test::Op::kValue) {
         branches[typed_answer(answer)] = target;
+        if (PyUnicode_CheckExact(answer.ptr())) test.texts.emplace_back(interned(answer), target);
       } else {
         (truth_of(answer) ? test.yes : test.no) = target;
       }

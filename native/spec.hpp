@@ -39,6 +39,7 @@ struct Test {
   int counted = 0;                                      // kCounts: this attribute
   Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kHasLength, kCounts, kEquals
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
+  std::vector<std::pair<nb::object, Branch>> texts;     // kValue: answers that are texts, interned
   nb::object branches;                                  // kValue: dict from (type, answer) to Branch
 };
 

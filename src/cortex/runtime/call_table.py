@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, assert_never
 
 from cortex.errors import InternalError
@@ -10,6 +10,7 @@ from cortex.frontend.fields import Source
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import PASSING, Relation, Row, Storing
 from cortex.frontend.torch.steps import FUNCTIONS, At, Attr, Called, Contains, Has, Meant, Of, Step, Steps, Way
+from cortex.ra.ir import Arity, Counts, Field, IsLeaf, Let, Model, OverChildren, State, Test
 
 HEAD_ROLE = "head"
 
@@ -21,7 +22,7 @@ def source_for_native(source: Source) -> str | tuple[str, ...] | Callable[[Any],
     return {"steps": _steps(source.steps), "careful": source.careful}
 
 
-def call_table(accessors: TorchAccessors, attributes: Iterable[str]) -> dict[str, Any]:
+def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -> dict[str, Any]:
     """The roles of calls and the relations between them; `attributes` are the names of the model that are neither."""
     relations = accessors.relations_of_calls
     found = {name: accessors.of_call(name) for name in attributes}
@@ -58,6 +59,8 @@ def call_table(accessors: TorchAccessors, attributes: Iterable[str]) -> dict[str
             )
             for tag in tags
         ],
+        "needed": _needed(m),
+        "asked": sorted({x for kind in m.kinds for fact in kind.guard for x in _asked(fact.test)}),
         "attributes": {name: _attribute(name, x, number, tensors) for name, x in found.items()},
     }
 
@@ -71,6 +74,35 @@ def _tags(relations: Iterable[Relation], attributes: Iterable[Way | Storing | Ro
     for x in attributes:
         found |= dict.fromkeys(x.roles if isinstance(x, Storing) else ())
     return list(found)
+
+
+def _needed(m: Model) -> list[list[str]]:
+    """For each kind, the relations that its code follows; none where a call's kind depends on other calls'."""
+    tests = [fact.test for kind in m.kinds for fact in kind.guard]
+    if any(test.path or isinstance(test, IsLeaf) for test in tests) or any(kind.variant_of for kind in m.kinds):
+        return []
+    return [sorted({name for let in kind.lets for name in _followed(let)}) for kind in m.kinds]
+
+
+def _followed(let: Let) -> Iterator[str]:
+    """The relations that a let follows from the node."""
+    if let.over is not None:
+        yield let.over
+    match let.op:
+        case State(_, path) | Field(_, path) if path:
+            yield path[0].name
+        case Arity(name) | OverChildren(_, _, name):
+            yield name
+
+
+def _asked(test: Test) -> tuple[str, ...]:
+    """What a question is about."""
+    match test:
+        case IsLeaf():
+            return ()
+        case Counts(name, relation):
+            return name, relation
+    return (test.name,)
 
 
 def _way(relation: Relation) -> tuple[str, bool]:

@@ -122,7 +122,7 @@ def linearizer_spec(
     spec["parts"] = parts
     if isinstance(given, TorchAccessors) and given.of_calls:
         spec["accessors"] = {}
-        spec["calls"] = call_table(given, sorted(names - {*m.slots, *m.lists}))
+        spec["calls"] = call_table(m, given, sorted(names - {*m.slots, *m.lists}))
     if any(lengths is not None for _, lengths in checked):
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
     spec["none_is_unknown"] = given.none_is_unknown
