@@ -31,7 +31,9 @@ std::pair<const Accessor*, std::int32_t> Request::relation_of(std::int32_t node,
 std::string Request::step(std::int32_t node, std::int64_t edge) const {
   const auto [relation, item] = relation_of(node, edge);
   if (!relation) return ".?";
-  return "." + relation->name() + (item < 0 ? "" : "[" + std::to_string(item) + "]");
+  std::string text = "." + relation->name();
+  if (item >= 0) text.append("[").append(std::to_string(item)).append("]");
+  return text;
 }
 
 // The edges that lead from a root to a node.

@@ -69,6 +69,8 @@ class TorchModel(TracedModel):
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
         self._alive: list[Any] = []
+        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
+        """The form of the result, and the states that hold its tensors."""
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
@@ -76,9 +78,12 @@ class TorchModel(TracedModel):
 
     def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
         """What the module returns, from the states at the root, each made a `tensor`."""
-        role = self.roles[0]
-        assert role.result is not None
-        return role.result.rebuild([tensor(states[name]) for name in role.result_names(self.prefix(role))])
+        form, names = self._returns
+        result = self.roles[0].result
+        if result is not form:
+            assert result is not None
+            form, names = self._returns = result, tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
+        return form.rebuild([tensor(states[name]) for name in names])
 
     def serving(self, constants: Constants) -> Serving:
         """What calls need, as far as it is known now."""

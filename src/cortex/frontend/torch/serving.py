@@ -20,13 +20,15 @@ from cortex.frontend.torch.interface import Constants
 Mode = Literal["plain", "headed", "calls"]
 
 
-@dataclass(frozen=True, eq=False)
 class Request:
     """The arguments of one call of the module."""
 
-    arguments: dict[str, Any]
-    tensors: dict[str, Any]
-    only_node: Any
+    __slots__ = ("arguments", "only_node", "tensors")
+
+    def __init__(self, arguments: dict[str, Any], tensors: dict[str, Any], only_node: Any) -> None:
+        self.arguments = arguments
+        self.tensors = tensors
+        self.only_node = only_node
 
     @classmethod
     def of(cls, arguments: dict[str, Any], node: str, tensors: Iterable[str]) -> Request:
