@@ -150,7 +150,8 @@ class TorchAccessors(Accessors):
         first = steps[0] if steps else None
         if not isinstance(first, Attr) or first.name not in self._sources:
             return steps
-        return (Meant(first.name, lambda x: Accessors._read(self, x, first.name, None)), *steps[1:])
+        source = self._sources[first.name]
+        return (Meant(first.name, lambda x: self._take(source, x, first.name, None)), *steps[1:])
 
     def _read(self, node: Any, name: str, default: Any) -> Any:
         if name in self._relations:

@@ -46,7 +46,7 @@ class Interface:
 
     @cached_property
     def _defaults(self) -> dict[int, tuple[Any, ...]]:
-        """By number of arguments that are given by position, the defaults of the others; where those are all there is."""
+        """The defaults of the other parameters, by number of arguments that are given, where they need no names."""
         parameters = self.signature.parameters.values()
         if any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
             return {}
