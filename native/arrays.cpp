@@ -278,6 +278,7 @@ PyObject* Request::value(std::int32_t node, int attribute) {
   if (!forest_.is_valid()) {
     const Accessor& accessor = spec_.attributes[a].accessor;
     try {
+      if (spec_.of_calls()) return calls_.value(node_calls_[static_cast<std::size_t>(node)], a);
       PyObject* found = accessor.get(objects_[static_cast<std::size_t>(node)]);
       if (!found && accessor.is_renamed()) absent(accessor, accessor.attribute(), node);
       return found;

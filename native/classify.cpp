@@ -32,10 +32,17 @@ bool is_interned(PyObject* value) { return PyUnicode_CheckExact(value) && PyUnic
 
 void Request::classify() {
   const std::size_t n = graph_.num_nodes();
-  kept_.assign(n * static_cast<std::size_t>(spec_.num_columns), nullptr);
-  graph_.kind.resize(n);
-  for (std::size_t v = 0; v < n; ++v) graph_.kind[v] = kind_of(static_cast<std::int32_t>(v));
+  if (graph_.kind.size() != n) {
+    kept_.assign(n * static_cast<std::size_t>(spec_.num_columns), nullptr);
+    graph_.kind.resize(n);
+    for (std::size_t v = 0; v < n; ++v) graph_.kind[v] = kind_of(static_cast<std::int32_t>(v));
+  }
   if (spec_.has_lengths) check_lengths();
+}
+
+// Is there a child at the end of an edge? Calls are asked before their children have numbers.
+bool Request::has_child(std::size_t edge) const {
+  return (spec_.of_calls() ? edge_calls_[edge] : graph_.edge_child[edge]) >= 0;
 }
 
 // Are all nodes' kinds checked for the number of their children? Where each is for one list at most, and without a
@@ -89,7 +96,7 @@ Branch Request::answer(const Test& test, std::int32_t node) {
     case Test::Subject::kNode:
       return choose(graph_.height[v] == 0);
     case Test::Subject::kSlot:
-      none = graph_.edge_child[static_cast<std::size_t>(graph_.edge_start[v]) + number] < 0;
+      none = !has_child(static_cast<std::size_t>(graph_.edge_start[v]) + number);
       break;
     case Test::Subject::kList:
       length = graph_.list_len[v * spec_.lists.size() + number];
@@ -141,7 +148,10 @@ Branch Request::answer(const Test& test, std::int32_t node) {
     }
     case Test::Op::kValue: {
       if (!is_attribute) return kUnknown;
-      const nb::object found = plain(kept(node, test.number));
+      PyObject* const value = kept(node, test.number);
+      for (const auto& [text, branch] : test.texts)
+        if (text.ptr() == value) return branch;
+      const nb::object found = plain(value);
       if (!found.is_valid()) return kUnknown;
       const nb::tuple key = nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(found.ptr()))), found);
       PyObject* branch = PyDict_GetItemWithError(test.branches.ptr(), key.ptr());

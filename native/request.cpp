@@ -45,6 +45,9 @@ void Request::clear() {
   release(edge_objects_);
   release(root_objects_);
   objects_.clear();
+  node_calls_.clear();
+  edge_calls_.clear();
+  calls_.clear();
   frames_.clear();
   columns_.clear();
   forest_.reset();
@@ -62,6 +65,7 @@ std::size_t Request::bytes() const {
          bytes_of(n.part) + bytes_of(n.part_group) + bytes_of(n.windows) + bytes_of(n.count) +
          bytes_of(n.sorted) + bytes_of(n.by_group) + bytes_of(d.unique_of) + bytes_of(d.first) + bytes_of(d.ints) +
          bytes_of(d.floats) + bytes_of(objects_) + bytes_of(root_objects_) + bytes_of(edge_objects_) +
+         calls_.bytes() + bytes_of(node_calls_) + bytes_of(edge_calls_) +
          bytes_of(kept_) + bytes_of(frames_) + bytes_of(demand_) + table_.bytes();
 }
 

@@ -1,13 +1,15 @@
 // One request on its way from the user's structures to the linear form.
 //
-// The stages run in the order of the members below: `read` (walk.cpp, arrays.cpp), `classify` (classify.cpp), `dedup`
+// The stages run in the order of the members below: `read` (walk.cpp, walk_calls.cpp, arrays.cpp), `classify` (classify.cpp), `dedup`
 // where the spec asks for it (dedup.cpp), `choose_variants` (variants.cpp), `number` (number.cpp, batching.cpp), then
 // `emit` (emit.cpp, fields.cpp) into arrays that the caller owns.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "calls.hpp"
 #include "node_table.hpp"
 #include "python.hpp"
 #include "spec.hpp"
@@ -90,7 +92,7 @@ std::vector<IndexArray> index_arrays(const Spec& spec);
 
 class Request {
  public:
-  explicit Request(const Spec& spec) : spec_(spec) {}
+  explicit Request(const Spec& spec) : spec_(spec), calls_(spec.calls, spec.max_nodes) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
   ~Request() { clear(); }
@@ -124,12 +126,20 @@ class Request {
   void check_names();
   void descend();
   void look_ahead(PyObject* node) const;
+  std::int32_t number_at(std::int64_t edge, std::int32_t next);
+  void add_node(PyObject* node);
   bool discover(PyObject* node);
   [[noreturn]] void refuse_plain(PyObject* node);
   void expand_slot(const Accessor& slot, PyObject* node);
   std::int32_t expand_list(const Accessor& list, PyObject* node);
   void add_edge(PyObject* child);
   [[noreturn]] void cycle(std::int64_t edge, std::int32_t from, std::int32_t to);
+
+  // walk_calls.cpp
+  bool discover_call(std::int32_t call);
+  void expand_slots(std::int32_t call, const CallRole& role, bool asked, const std::vector<std::uint8_t>* needed);
+  void expand_lists(std::int32_t call, const CallRole& role, const std::vector<std::uint8_t>* needed);
+  nb::object call_object(std::int32_t node) const;
 
   // arrays.cpp
   void read_forest(nb::handle forest);
@@ -138,6 +148,7 @@ class Request {
   // classify.cpp
   void classify();
   std::int32_t kind_of(std::int32_t node);
+  bool has_child(std::size_t edge) const;
   bool all_checked() const;
   void check_lengths();
   Branch answer(const Test& test, std::int32_t node);
@@ -186,6 +197,12 @@ class Request {
   PyObject* value(std::int32_t node, int attribute);
 
   // where.cpp
+  struct WayDown {
+    std::int32_t root;                                           // the number of a root
+    std::vector<std::pair<std::int32_t, std::int64_t>> edges;  // from which node, and which edge
+  };
+  WayDown way_to(std::int32_t node) const;
+  std::pair<const Accessor*, std::int32_t> relation_of(std::int32_t node, std::int64_t edge) const;
   std::string where(std::int32_t node) const;
   std::string step(std::int32_t node, std::int64_t edge) const;
   std::string describe(std::int32_t node) const;
@@ -202,6 +219,9 @@ class Request {
   std::vector<PyObject*> objects_;       // per node, borrowed from the two below
   std::vector<PyObject*> root_objects_;  // owned
   std::vector<PyObject*> edge_objects_;  // owned; null where there is no child
+  Calls calls_;                          // in place of the three above, where nodes are calls
+  std::vector<std::int32_t> node_calls_, edge_calls_;  // per node, and per edge; -1 where there is no child
+  std::vector<std::int32_t> reached_;    // room for one
   std::vector<PyObject*> kept_;          // owned; per node and column, null until read
   std::vector<Frame> frames_;
   NodeTable table_;

@@ -37,6 +37,12 @@ nb::object typed_answer(nb::handle answer) {
   return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(answer.ptr()))), answer);
 }
 
+nb::object interned(nb::handle text) {
+  PyObject* found = Py_NewRef(text.ptr());
+  PyUnicode_InternInPlace(&found);
+  return nb::steal(found);
+}
+
 // Turns the nested tuples of a spec into the flat tables of `Spec`.
 class Reader {
  public:
@@ -63,9 +69,10 @@ class Reader {
       if (a.accessor.is_parts()) {
         python_error(PyExc_TypeError, "the field '" + a.accessor.name() + "' cannot mean several attributes");
       }
-    for (const Accessor& a : spec_.slots) spec_.has_calls |= a.is_call();
-    for (const Accessor& a : spec_.lists) spec_.has_calls |= a.is_call();
-    for (const NodeAttribute& a : spec_.attributes) spec_.has_calls |= a.accessor.is_call();
+    for (const Accessor& a : spec_.slots) spec_.has_functions |= a.is_call();
+    for (const Accessor& a : spec_.lists) spec_.has_functions |= a.is_call();
+    for (const NodeAttribute& a : spec_.attributes) spec_.has_functions |= a.accessor.is_call();
+    if (source_.contains("calls")) spec_.calls = CallSpec(source_["calls"], names(spec_.slots), names(spec_.lists), names());
     spec_.none_is_unknown = source_.contains("none_is_unknown") && nb::cast<bool>(source_["none_is_unknown"]);
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     spec_.max_nodes = source_.contains("max_nodes") ? std::min(most, int_of(source_["max_nodes"])) : most;
@@ -78,6 +85,18 @@ class Reader {
     nb::handle meaning;
     if (accessors_.is_valid()) meaning = PyDict_GetItemString(accessors_.ptr(), name.c_str());
     return Accessor(name, meaning);
+  }
+
+  static std::vector<std::string> names(const std::vector<Accessor>& relations) {
+    std::vector<std::string> found;
+    for (const Accessor& relation : relations) found.push_back(relation.name());
+    return found;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const NodeAttribute& a : spec_.attributes) found.push_back(a.accessor.name());
+    return found;
   }
 
   static int find(const std::vector<Accessor>& relations, const std::string& name) {
@@ -182,6 +201,7 @@ class Reader {
         test.lengths.emplace_back(int_of(answer), target);
       } else if (test.op == Test::Op::kValue) {
         branches[typed_answer(answer)] = target;
+        if (PyUnicode_CheckExact(answer.ptr())) test.texts.emplace_back(interned(answer), target);
       } else {
         (truth_of(answer) ? test.yes : test.no) = target;
       }
@@ -367,23 +387,20 @@ class Reader {
 Spec::Spec(nb::dict spec) { Reader(*this, std::move(spec)).read(); }
 
 int Spec::traverse(visitproc visit, void* arg) const {
-  auto accessor = [&](const Accessor& a) {
-    if (a.call().is_valid()) Py_VISIT(a.call().ptr());
-    return 0;
-  };
   for (const Accessor& a : slots)
-    if (int r = accessor(a)) return r;
+    if (int r = a.traverse(visit, arg)) return r;
   for (const Accessor& a : lists)
-    if (int r = accessor(a)) return r;
+    if (int r = a.traverse(visit, arg)) return r;
   for (const NodeAttribute& a : attributes)
-    if (int r = accessor(a.accessor)) return r;
-  return 0;
+    if (int r = a.accessor.traverse(visit, arg)) return r;
+  return calls.traverse(visit, arg);
 }
 
 void Spec::drop_references() {
-  for (Accessor& a : slots) a.drop_call();
-  for (Accessor& a : lists) a.drop_call();
-  for (NodeAttribute& a : attributes) a.accessor.drop_call();
+  for (Accessor& a : slots) a.drop_references();
+  for (Accessor& a : lists) a.drop_references();
+  for (NodeAttribute& a : attributes) a.accessor.drop_references();
+  calls.drop_references();
 }
 
 }  // namespace cortex

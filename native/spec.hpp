@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "accessor.hpp"
+#include "call_spec.hpp"
 #include "python.hpp"
 
 namespace cortex {
@@ -38,6 +39,7 @@ struct Test {
   int counted = 0;                                      // kCounts: this attribute
   Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kHasLength, kCounts, kEquals
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
+  std::vector<std::pair<nb::object, Branch>> texts;     // kValue: answers that are texts, interned
   nb::object branches;                                  // kValue: dict from (type, answer) to Branch
 };
 
@@ -149,9 +151,12 @@ struct Spec {
   std::vector<Inlining> inlining;     // per kind; empty as `within` is
   std::int32_t unrolled = 1;          // levels that one group computes where kinds inline
   std::int64_t max_nodes;
-  bool has_calls = false;  // some attribute is a function of the node
+  bool has_functions = false;  // some attribute is a function of the node
+  CallSpec calls;              // where the nodes of requests are calls
   bool none_is_unknown = false;  // a list that holds None is for the model to look at, rather than None left out
   mutable int name_checks = 8;  // how many more requests are checked for relations of other names
+
+  bool of_calls() const { return !calls.roles.empty(); }
 
   // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.
   int traverse(visitproc visit, void* arg) const;

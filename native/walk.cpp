@@ -39,15 +39,16 @@ void Request::walk(nb::handle structures) {
   }
   for (PyObject* root : root_objects_) {
     const auto next = static_cast<std::int32_t>(objects_.size());
-    const std::int32_t v = table_.find_or_add(root, next, objects_);
+    const std::int32_t call = spec_.of_calls() ? calls_.start(root) : -1;
+    const std::int32_t v = call < 0 ? table_.find_or_add(root, next, objects_) : next;
     graph_.roots.push_back(v);
-    if (v == next && discover(root)) {
-      frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(edge_objects_.size())});
+    if (v == next && (call < 0 ? discover(root) : discover_call(call))) {
+      frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(graph_.edge_child.size())});
       descend();
     }
   }
   graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
-  if (spec_.name_checks > 0) check_names();
+  if (spec_.name_checks > 0 && !spec_.of_calls()) check_names();
 }
 
 // See whether relations that no node has had so far may have other names on these objects. Once each was found, or
@@ -86,18 +87,18 @@ void Request::descend() {
       continue;
     }
     const std::int64_t edge = top.next++;
-    PyObject* child = edge_objects_[static_cast<std::size_t>(edge)];
-    if (!child) continue;
-    if (top.next != top.end) look_ahead(edge_objects_[static_cast<std::size_t>(top.next)]);
+    const auto at = static_cast<std::size_t>(edge);
+    if (top.next != top.end && !spec_.of_calls()) look_ahead(edge_objects_[static_cast<std::size_t>(top.next)]);
     const auto next = static_cast<std::int32_t>(objects_.size());
-    const std::int32_t v = table_.find_or_add(child, next, objects_);
-    graph_.edge_child[static_cast<std::size_t>(edge)] = v;
+    const std::int32_t v = number_at(edge, next);
+    if (v < 0) continue;
+    graph_.edge_child[at] = v;
     if (v != next) {
       const std::int32_t height = graph_.height[static_cast<std::size_t>(v)];
       if (height < 0) cycle(edge, top.node, v);
       top.height = std::max(top.height, height);
-    } else if (discover(child)) {
-      frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(edge_objects_.size())});
+    } else if (spec_.of_calls() ? discover_call(edge_calls_[at]) : discover(edge_objects_[at])) {
+      frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(graph_.edge_child.size())});
     }
   }
 }
@@ -108,8 +109,20 @@ void Request::look_ahead(PyObject* node) const {
   for (const Accessor& list : spec_.lists) list.attribute().prefetch(node);
 }
 
-// Add `node` and the edges to its children; says whether it has any. A leaf is finished at once.
-bool Request::discover(PyObject* node) {
+// The number of the node at the end of an edge, which is `next` if it is new; -1 if there is none.
+std::int32_t Request::number_at(std::int64_t edge, std::int32_t next) {
+  const auto at = static_cast<std::size_t>(edge);
+  if (spec_.of_calls()) {
+    if (edge_calls_[at] < 0) return -1;
+    std::int32_t& number = calls_[edge_calls_[at]].number;
+    return number < 0 ? number = next : number;
+  }
+  PyObject* child = edge_objects_[at];
+  return child ? table_.find_or_add(child, next, objects_) : -1;
+}
+
+// Add a node, whose edges follow.
+void Request::add_node(PyObject* node) {
   if (objects_.size() >= static_cast<std::size_t>(spec_.max_nodes)) {
     structure_error("the structures have more than " + std::to_string(spec_.max_nodes) +
                     " nodes, the limit of one request; split it into smaller batches, give it as arrays (Forest), or, "
@@ -117,10 +130,15 @@ bool Request::discover(PyObject* node) {
   }
   if (objects_.size() % kSignalInterval == kSignalInterval - 1 && PyErr_CheckSignals() < 0) throw nb::python_error();
   objects_.push_back(node);
-  const std::size_t first = edge_objects_.size();
-  graph_.edge_start.push_back(static_cast<std::int64_t>(first));
+  graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
   graph_.height.push_back(-1);
-  if (!(Py_TYPE(node)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !spec_.has_calls && is_plain_value(node)) refuse_plain(node);
+}
+
+// Add `node` and the edges to its children; says whether it has any. A leaf is finished at once.
+bool Request::discover(PyObject* node) {
+  add_node(node);
+  const std::size_t first = edge_objects_.size();
+  if (!(Py_TYPE(node)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !spec_.has_functions && is_plain_value(node)) refuse_plain(node);
 
   bool has_child = false;
   const Accessor* reading = nullptr;

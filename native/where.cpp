@@ -13,24 +13,31 @@ constexpr std::size_t kFirstSteps = 6, kLastSteps = 4;
 
 }  // namespace
 
-// The step from `node` along `edge`: ".left" or ".children[2]".
-std::string Request::step(std::int32_t node, std::int64_t edge) const {
+// The relation that an edge of `node` belongs to, and the position in a list, or -1.
+std::pair<const Accessor*, std::int32_t> Request::relation_of(std::int32_t node, std::int64_t edge) const {
   auto offset = static_cast<std::size_t>(edge - graph_.edge_start[static_cast<std::size_t>(node)]);
-  if (offset < spec_.slots.size()) return "." + spec_.slots[offset].name();
+  if (offset < spec_.slots.size()) return {&spec_.slots[offset], -1};
   offset -= spec_.slots.size();
   for (std::size_t l = 0; l < spec_.lists.size(); ++l) {
     const std::int32_t length = graph_.list_len[static_cast<std::size_t>(node) * spec_.lists.size() + l];
     const auto here = static_cast<std::size_t>(std::max(length, 0));
-    if (offset < here) return "." + spec_.lists[l].name() + "[" + std::to_string(offset) + "]";
+    if (offset < here) return {&spec_.lists[l], static_cast<std::int32_t>(offset)};
     offset -= here;
   }
-  return ".?";
+  return {nullptr, -1};
 }
 
-// The path from a root ("root.children[1].left"), or the index in a forest ("node 17").
-std::string Request::where(std::int32_t node) const {
-  if (forest_.is_valid()) return "node " + name_of_node(forest_.attr("names"), node);
+// The step from `node` along `edge`: ".left" or ".children[2]".
+std::string Request::step(std::int32_t node, std::int64_t edge) const {
+  const auto [relation, item] = relation_of(node, edge);
+  if (!relation) return ".?";
+  std::string text = "." + relation->name();
+  if (item >= 0) text.append("[").append(std::to_string(item)).append("]");
+  return text;
+}
 
+// The edges that lead from a root to a node.
+Request::WayDown Request::way_to(std::int32_t node) const {
   // In preorder a node comes after the one it was first reached from, so one pass finds every node's way up.
   const std::size_t n = graph_.height.size();
   std::vector<std::int64_t> edge_to(n, -1);
@@ -50,20 +57,28 @@ std::string Request::where(std::int32_t node) const {
   for (std::size_t r = graph_.roots.size(); r-- > 0;)
     root_of[static_cast<std::size_t>(graph_.roots[r])] = static_cast<std::int32_t>(r);
 
-  std::vector<std::int32_t> way;
+  WayDown way{-1, {}};
   std::int32_t at = node;
-  for (; root_of[static_cast<std::size_t>(at)] < 0; at = parent_of[static_cast<std::size_t>(at)]) way.push_back(at);
+  for (; root_of[static_cast<std::size_t>(at)] < 0; at = parent_of[static_cast<std::size_t>(at)])
+    way.edges.emplace_back(parent_of[static_cast<std::size_t>(at)], edge_to[static_cast<std::size_t>(at)]);
+  way.root = root_of[static_cast<std::size_t>(at)];
+  std::reverse(way.edges.begin(), way.edges.end());
+  return way;
+}
+
+// The path from a root ("root.children[1].left"), or the index in a forest ("node 17").
+std::string Request::where(std::int32_t node) const {
+  if (forest_.is_valid()) return "node " + name_of_node(forest_.attr("names"), node);
+  const WayDown way = way_to(node);
   std::string text = "root";
-  if (root_objects_.size() > 1)
-    text = "structures[" + std::to_string(root_of[static_cast<std::size_t>(at)]) + "]";
-  const std::size_t length = way.size();
+  if (root_objects_.size() > 1) text = "structures[" + std::to_string(way.root) + "]";
+  const std::size_t length = way.edges.size();
   for (std::size_t i = 0; i < length; ++i) {
     if (length > kFirstSteps + kLastSteps && i == kFirstSteps) {
       text += ".(" + std::to_string(length - kFirstSteps - kLastSteps) + " steps)";
       i = length - kLastSteps;
     }
-    const auto child = static_cast<std::size_t>(way[length - 1 - i]);
-    text += step(parent_of[child], edge_to[child]);
+    text += step(way.edges[i].first, way.edges[i].second);
   }
   return text;
 }
@@ -95,7 +110,7 @@ void Request::note_place(nb::python_error& error, const std::string& name, std::
 
 nb::object Request::object_of(std::int32_t node) const {
   if (forest_.is_valid()) return forest_.attr("node")(node);
-  return nb::borrow(objects_[static_cast<std::size_t>(node)]);
+  return spec_.of_calls() ? call_object(node) : nb::borrow(objects_[static_cast<std::size_t>(node)]);
 }
 
 }  // namespace cortex

@@ -14,6 +14,7 @@ from cortex.cache.key import contents as compiler_contents
 from cortex.codegen.target import Target
 from cortex.compiler import Plan, Wishes, build, for_table, with_code
 from cortex.errors import ModelError
+from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.weights import Weights
 from cortex.ra import ir as ra
 from cortex.ra.table_model import table_model
@@ -59,7 +60,12 @@ def load(
     made = []
     for part in saved.parts:
         accessors = restore_names(part.names, children, fields, what, names_read(part.model))
-        roots = list if part.serving is None else part.serving.roots
+        roots: Callable[[Iterable[Any]], list[Any]] = list
+        if part.serving is not None:
+            assert isinstance(accessors, TorchAccessors)
+            roots = part.serving.roots
+            for name, relation in part.serving.relations.items():
+                accessors.relate(name, relation)
         kinds = KnownKinds(part.model, part.checked, Weights(part.weights), accessors, roots)
         made.append((part.serving, executable(saved, part, kinds, threads)))
     if saved.interface is None:

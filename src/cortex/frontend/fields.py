@@ -124,7 +124,10 @@ class Accessors:
             raise
 
     def _read(self, node: Any, name: str, default: Any) -> Any:
-        match self.source(name):
+        return self._take(self.source(name), node, name, default)
+
+    def _take(self, source: Source, node: Any, name: str, default: Any) -> Any:
+        match source:
             case str(attribute):
                 value = attribute_of(node, attribute)
                 if value is ABSENT and attribute != name and _is_array_view(node):

@@ -25,6 +25,7 @@ from cortex.errors import InternalError
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
+from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.lower.linear_form import WINDOW_NODES, LinearForm
 from cortex.ra.guards import length_told
 from cortex.ra.ir import (
@@ -46,6 +47,7 @@ from cortex.ra.ir import (
     Test,
     Value,
 )
+from cortex.runtime.call_table import call_table, source_for_native
 from cortex.runtime.forest import Forest
 
 Path = tuple[Hop, ...]
@@ -112,7 +114,7 @@ def linearizer_spec(
     spec: dict[str, Any] = {
         "slots": list(m.slots),
         "lists": list(m.lists),
-        "accessors": {name: given.source(name) for name in sorted(names) if given.renamed(name)},
+        "accessors": {name: source_for_native(given.source(name)) for name in sorted(names) if given.renamed(name)},
         "num_kinds": len(m.kinds),
         "tree": decision_tree(m),
         "int_fields": [(f.name, f.limit) for f in m.fields if f.type.dtype == "i64"],
@@ -125,6 +127,9 @@ def linearizer_spec(
     }
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
     spec |= {"parts": parts, "windows": list(windows), "window_nodes": WINDOW_NODES}
+    if isinstance(given, TorchAccessors) and given.of_calls:
+        spec["accessors"] = {}
+        spec["calls"] = call_table(m, given, sorted(names - {*m.slots, *m.lists}))
     if any(lengths is not None for _, lengths in checked):
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
     spec["none_is_unknown"] = given.none_is_unknown

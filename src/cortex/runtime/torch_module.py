@@ -135,6 +135,9 @@ class CompiledModule(CalledAsModule):
 
     def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
         key = self._interface.constants(arguments)
+        made = self._made.get(key)
+        if made is not None:
+            return made
         with self._lock:
             if key not in self._made:
                 made = self._make(arguments, key)

@@ -67,7 +67,6 @@ def encode_serving(serving: Serving) -> dict[str, Any]:
         "node": serving.node,
         "tensors": list(serving.tensors),
         "relations": {name: _relation(relation) for name, relation in serving.relations.items()},
-        "asks_who_stores": serving.asks_who_stores,
         "form": encode_form(serving.form),
         "names": list(serving.names),
     }
@@ -83,8 +82,8 @@ def decode_serving(data: Any) -> Serving:
     if data["mode"] not in get_args(Mode) or form.count != len(names) or data["node"] not in [n for n, *_ in constants]:
         raise ValueError("how a module is called")
     relations = {str(name): _related(relation) for name, relation in data["relations"].items()}
-    tensors, asks = tuple(map(str, data["tensors"])), bool(data["asks_who_stores"])
-    return Serving(constants, data["mode"], data["node"], tensors, relations, asks, form, names)
+    tensors = tuple(map(str, data["tensors"]))
+    return Serving(constants, data["mode"], data["node"], tensors, relations, form, names)
 
 
 def _constant(name: str, *what: Any) -> list[Any]:

@@ -91,6 +91,14 @@ def forward(self, node):
     found = []
     return self.encode(node, found) + sum(found)
 """,
+    "siblings": """
+def encode(self, node, before):
+    if node.left is None:
+        return torch.tanh(before + self.emb(torch.tensor(node.word)))
+    return self.encode(node.right, self.encode(node.left, before))
+def forward(self, node):
+    return self.encode(node, torch.zeros(4))
+""",
     "missing_attribute": """
 def forward(self, node):
     if node.left is None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
-from cortex.frontend.torch.calls import Relation, Row, Storing, relation_attribute
-from cortex.frontend.torch.steps import NOWHERE, Attr, Meant, Steps, careful_reader, follow, identifier, reader
+from cortex.frontend.torch.calls import CALLER, Relation, Row, Storing
+from cortex.frontend.torch.steps import NOWHERE, Attr, Meant, Steps, Way, follow, identifier
 
-RESERVED = ("call_from", "call_role", "call_via")
+RESERVED = (CALLER, "call_role", "call_via")
 """Attributes of calls."""
 
 
@@ -73,7 +73,7 @@ class TorchAccessors(Accessors):
         self._steps |= ways.steps
         self._careful |= set(ways.careful)
         for name, relation in ways.related.items():
-            self._relations[name] = careful_reader(ways.steps[name]) if relation is None else relation
+            self._relations[name] = Way(ways.steps[name], careful=True) if relation is None else relation
 
     def meanings(self, names: Iterable[str]) -> dict[str, Source]:
         """What the user said of attributes that these names of the model read."""
@@ -113,14 +113,25 @@ class TorchAccessors(Accessors):
         """An attribute's name where the object simply has it; else a function."""
         relation = self._relations.get(name)
         if relation is not None:
-            return relation_attribute(name) if isinstance(relation, Relation) else relation
+            return relation
         steps = self._steps.get(name)
         if steps is None:
             return super().source(name)
         if not self.of_calls and len(steps) == 1 and isinstance(steps[0], Attr):
             return self._sources.get(steps[0].name, steps[0].name)
-        full = (Attr("node"), *self._meant(steps)) if self.of_calls else self._meant(steps)
-        return careful_reader(full) if name in self._careful else reader(full)
+        return Way((Attr("node"), *self._meant(steps)) if self.of_calls else self._meant(steps), name in self._careful)
+
+    @property
+    def relations_of_calls(self) -> dict[str, Relation]:
+        """The relations between calls, by name."""
+        return {name: x for name, x in self._relations.items() if isinstance(x, Relation)}
+
+    def of_call(self, name: str) -> Way | Storing | Row | None:
+        """What a name means on a call, but for `RESERVED` names: steps are those from the node that it is made on."""
+        relation = self._relations.get(name)
+        if isinstance(relation, Storing | Row):
+            return relation
+        return Way(self._meant(self._steps[name]), name in self._careful) if name in self._steps else None
 
     def items(self, node: Any, name: str) -> list[Any]:
         """The children in a list, all of them nodes: one that may hold None is not taken for a list of children."""
@@ -139,7 +150,8 @@ class TorchAccessors(Accessors):
         first = steps[0] if steps else None
         if not isinstance(first, Attr) or first.name not in self._sources:
             return steps
-        return (Meant(first.name, lambda x: Accessors._read(self, x, first.name, None)), *steps[1:])
+        source = self._sources[first.name]
+        return (Meant(first.name, lambda x: self._take(source, x, first.name, None)), *steps[1:])
 
     def _read(self, node: Any, name: str, default: Any) -> Any:
         if name in self._relations:

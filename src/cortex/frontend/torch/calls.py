@@ -1,18 +1,19 @@
 """The graph of calls that a request makes: one node per call of a routine on a node of the user's.
 
 It is made only where the user's own nodes cannot be the nodes of the model: several routines call each other, or
-callers compute arguments. Calls are found when the linearizer follows a relation to them.
+callers compute arguments. Calls are found when a relation to them is followed. Requests to a compiled module have their
+graphs made by the native linearizer, from the same relations (native/calls.hpp); this is for tracing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from cortex.errors import StructureError
 from cortex.frontend.postorder import MAX_OBJECTS
-from cortex.frontend.torch.steps import NOWHERE, At, Steps, follow, identifier, reader
+from cortex.frontend.torch.steps import NOWHERE, At, Steps, follow, identifier
 
 PASSING = ">"
 """At the end of a tag: the call as far as it computes arguments of other calls."""
@@ -20,6 +21,8 @@ PASSING = ">"
 HEAD = "cortex_head"
 """The attribute that only the head of a request has."""
 ARGUMENT = "cortex_argument_"
+CALLER = "call_from"
+"""The slot that leads from a call to the one that computes its arguments."""
 NOTHING: dict[str, Any] = {}
 """What calls are given that get no tensors of the request; never changed."""
 
@@ -27,11 +30,6 @@ NOTHING: dict[str, Any] = {}
 def argument(name: str) -> str:
     """The attribute that holds an argument."""
     return f"{ARGUMENT}{name}"
-
-
-def relation_attribute(name: str) -> str:
-    """The attribute of a call that holds the calls which a relation leads to."""
-    return f"to_{name}"
 
 
 class Arguments:
@@ -43,11 +41,30 @@ class Arguments:
             vars(self)[argument(name)] = value
 
 
-class CallNode:
-    """A call of a routine on a node; `call_from` is the caller's, where callers compute arguments.
+class Calls(Arguments):
+    """A request whose nodes are calls, for the linearizer, which makes them (native/calls.hpp)."""
 
-    In a subclass, the relations of the model are attributes, which only those calls have that use them.
-    """
+    def __init__(self, given: dict[str, Any], tensors: dict[str, Any], relations: Mapping[str, Relation]) -> None:
+        super().__init__(given)
+        self.tensors = tensors
+        self._relations = relations
+
+    def graph(self) -> Graph:
+        """The same request for tracing."""
+        return Graph(self, self.tensors, self._relations)
+
+    def call(self, way: Iterable[tuple[str, int]]) -> CallNode:
+        """The call to which these relations lead, and positions in those that are lists."""
+        call: Any = self.graph().head
+        for name, item in way:
+            found = call.call_from if name == CALLER else self._relations[name](call)
+            call = found if item < 0 else found[item]
+        made: CallNode = call
+        return made
+
+
+class CallNode:
+    """A call of a routine on a node; `call_from` is the caller's, where callers compute arguments."""
 
     _cortex_is_call = True
 
@@ -81,11 +98,6 @@ class Relation:
     """Whose results depend on such calls."""
     looks_up: bool = False
     """Is it a call that was made by others, of which the node's attributes are read?"""
-    _ways: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._read = reader(self.steps) if self.steps else None
-        self._is_simple = not (self.looks_up or self.is_top_down or self.inherits)
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
@@ -94,7 +106,7 @@ class Relation:
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""
         try:
-            found = call.node if self._read is None else self._read(call.node)
+            found = follow(call.node, self.steps)
         except NOWHERE:
             return None
         if found is None:
@@ -107,24 +119,17 @@ class Relation:
     def _maker(self, call: CallNode) -> Callable[[Any, int | None], CallNode | None]:
         """What gives the call on a node that the relation leads to from `call`."""
         graph, role = call.graph, self.role
-        if self._is_simple:
-            known = graph.calls.get
-            return lambda node, _: known((role, id(node))) or graph.call(role, node, NOTHING, None, "")
         if self.looks_up:
             return lambda node, _: graph.made(role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits} if self.inherits else NOTHING
         if not self.is_top_down:
             return lambda node, _: graph.call(role, node, given, None, "")
         caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
-        return lambda node, item: graph.call(role, node, given, caller, self._way(item))
+        return lambda node, item: graph.call(role, node, given, caller, self.way(item))
 
-    def _way(self, item: int | None) -> str:
+    def way(self, item: int | None) -> str:
         """A name for the way to a call: what the caller passes may depend on it."""
-        number = item or 0
-        while len(self._ways) <= number:
-            last = () if item is None else (At(len(self._ways)),)
-            self._ways.append(identifier((*self.steps, *last)))
-        return self._ways[number]
+        return identifier(self.steps if item is None else (*self.steps, At(item)))
 
 
 @dataclass(frozen=True)
@@ -152,77 +157,27 @@ class Row:
         return call.given[self.name][follow(call.node, self.steps) if self.number is None else self.number]
 
 
-Links: TypeAlias = dict[str, list[tuple[str, Relation]]]
-"""By role of the caller: the attribute that holds the calls which the relation leads to, and the relation."""
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What calls lead to."""
-
-    node: type[CallNode]
-    made: Links
-    """The calls that are made; the attribute is empty where no result depends on them."""
-    used: Links
-    """What results depend on."""
-    looked_up: Links
-    """What of it is not made by the call itself."""
-
-    @classmethod
-    def of(cls, relations: Mapping[str, Relation]) -> Plan:
-        """From all relations by name."""
-        made: Links = {}
-        used: Links = {}
-        looked_up: Links = {}
-        for name, relation in relations.items():
-            attribute = relation_attribute(name)
-            for role in () if relation.looks_up else relation.callers:
-                made.setdefault(role, []).append((attribute if role in relation.users else "", relation))
-            for role in relation.users:
-                used.setdefault(role, []).append((attribute, relation))
-                if relation.looks_up:
-                    looked_up.setdefault(role, []).append((attribute, relation))
-        slots = tuple(map(relation_attribute, relations))
-        return cls(type(CallNode.__name__, (CallNode,), {"__slots__": slots}), made, used, looked_up)
-
-
 class Graph:
     """The calls of one request; each is one node however often it is made."""
 
-    def __init__(self, head: Arguments, given: dict[str, Any], plan: Plan) -> None:
-        self.calls: dict[tuple[Any, ...], CallNode] = {}
-        self._order: list[CallNode] = []
+    def __init__(self, head: Arguments, given: dict[str, Any], relations: Mapping[str, Relation]) -> None:
+        self._calls: dict[tuple[Any, ...], CallNode] = {}
         self._last: dict[tuple[str, int], CallNode] = {}
-        self._plan = plan
+        self._relations = relations
         self._followed = False
         self.head = self.call("head", head, given, None, "")
-        self._link()
 
     def call(self, role: str, node: Any, given: dict[str, Any], caller: CallNode | None, via: str) -> CallNode:
         """The node of a call."""
-        key: tuple[Any, ...]
-        if given:
-            key = (role, id(node), *map(id, given.values()), id(caller), via)
-        else:
-            key = (role, id(node)) if caller is None else (role, id(node), id(caller), via)
-        made = self.calls.get(key)
+        key = (role, id(node), *map(id, given.values()), id(caller), via)
+        made = self._calls.get(key)
         if made is None:
-            made = self.calls[key] = self._plan.node(self, role, node, given, caller, via)
-            self._order.append(made)
-            if len(self.calls) > MAX_OBJECTS:
+            made = self._calls[key] = CallNode(self, role, node, given, caller, via)
+            if len(self._calls) > MAX_OBJECTS:
                 raise StructureError(
                     f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
                 )
         return made
-
-    def released(self) -> CallNode:
-        """The head; the graph forgets the calls, which know each other by now and are freed without the collector."""
-        head = self.head
-        del self.head
-        self.calls.clear()
-        self._order.clear()
-        self._last.clear()
-        return head
 
     def passing(self, call: CallNode, role: str) -> CallNode:
         """The node that computes the arguments of the calls that `call` makes."""
@@ -243,6 +198,7 @@ class Graph:
 
     def _follow(self) -> None:
         """Make all calls in the order in which the module makes them, to know the last one on each node."""
+        relations = [relation for relation in list(self._relations.values()) if not relation.looks_up]
         todo = [self.head]
         while todo:
             call = todo.pop()
@@ -251,23 +207,9 @@ class Graph:
             call.is_followed = True
             self._last[call.call_role, id(call.node)] = call
             below: list[CallNode] = []
-            for attribute, relation in self._plan.made.get(call.call_role, ()):
-                found = relation.follow(call)
+            for relation in relations:
+                found = relation.follow(call) if call.call_role in relation.callers else None
                 if found is not None:
                     below += [x for x in found if x is not None] if relation.is_list else [found]
-                    if attribute:
-                        setattr(call, attribute, found)
             below.reverse()
             todo += below
-
-    def _link(self) -> None:
-        """Set the attributes of all calls; following relations makes more of them."""
-        if self._plan.looked_up:
-            self._followed = True
-            self._follow()
-        used, looked_up = self._plan.used, self._plan.looked_up
-        for call in self._order:
-            for attribute, relation in (looked_up if call.is_followed else used).get(call.call_role, ()):
-                found = relation.follow(call)
-                if found is not None:
-                    setattr(call, attribute, found)

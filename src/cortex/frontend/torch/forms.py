@@ -50,7 +50,7 @@ class Form:
 
     def rebuild(self, tensors: list[Any]) -> Any:
         """The result with these tensors."""
-        return self._rebuild(iter(tensors))
+        return tensors[0] if self.kind == "tensor" else self._rebuild(iter(tensors))
 
     def _rebuild(self, tensors: Iterator[Any]) -> Any:
         if self.kind == "tensor":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cortex.errors import StructureError
@@ -12,6 +13,10 @@ from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
 """For each argument its name and what it is: ("node",), ("tensor",), or the type and value of a constant."""
+
+MOST_KINDS = 64
+CLASS = vars(object)["__class__"]
+"""What says which class an object is of, unless a class says something else of its instances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +30,29 @@ class Interface:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
+        count = len(args)
+        if not kwargs and (rest := self._defaults.get(count)) is not None:
+            return dict(zip(self._names, args + rest, strict=True))
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise StructureError(f"call of {self.name}: {error}") from None
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self.signature.parameters)
+
+    @cached_property
+    def _defaults(self) -> dict[int, tuple[Any, ...]]:
+        """The defaults of the other parameters, by number of arguments that are given, where they need no names."""
+        parameters = self.signature.parameters.values()
+        if any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
+            return {}
+        defaults = tuple(p.default for p in parameters)
+        needed = sum(default is inspect.Parameter.empty for default in defaults)
+        return {count: defaults[count:] for count in range(needed, len(defaults) + 1)}
 
     def batch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """The structures of a call with one list of them; None where the list is what forward takes, or is none."""
@@ -41,14 +63,38 @@ class Interface:
     def constants(self, arguments: dict[str, Any]) -> Constants:
         """What tells calls apart that have to be compiled separately."""
         found: list[Any] = []
-        nodes = nodes_among(arguments)
+        nodes: tuple[str, ...] | None = None
         for name, value in arguments.items():
-            if name not in nodes and type(value) in FRESH and (content := Content.of(value)) is not None:
-                found.append((name, type(value), content.text))
+            kind = self._kinds.get(type(value))
+            if kind is not None:
+                found.append((name, kind))
                 continue
-            plain = isinstance(value, PLAIN) or value is None
-            found.append((name, type(value), value) if plain else (name, "tensor" if is_data(value) else "node"))
+            if type(value) in FRESH:
+                if nodes is None:
+                    is_only = len(arguments) == 1 and value and type(value) is not set
+                    nodes = (name,) if is_only else nodes_among(arguments)
+                if name not in nodes and (content := Content.of(value)) is not None:
+                    found.append((name, type(value), content.text))
+                    continue
+            elif value is None or isinstance(value, PLAIN):
+                found.append((name, type(value), value))
+                continue
+            what = "tensor" if is_data(value) else "node"
+            found.append((name, what))
+            if type(value) not in FRESH:
+                self._remember(type(value), what)
         return tuple(found)
+
+    @cached_property
+    def _kinds(self) -> dict[type, str]:
+        """What arguments of these classes are, whatever they hold."""
+        return {}
+
+    def _remember(self, kind: type, what: str) -> None:
+        if len(self._kinds) >= MOST_KINDS:
+            self._kinds.clear()
+        if kind.__class__ is type and inspect.getattr_static(kind, "__class__") is CLASS:
+            self._kinds[kind] = what
 
 
 def nodes_among(arguments: dict[str, Any]) -> tuple[str, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from cortex.errors import ModelError
 from cortex.frontend.signals import Restart
-from cortex.frontend.torch.calls import PASSING, Plan, Relation
+from cortex.frontend.torch.calls import PASSING, Relation
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.standins import NodeList, NodeTuple
-from cortex.frontend.torch.steps import At, Attr, Steps, careful_reader, identifier
+from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
-from cortex.ra.ir import Hop, Item, Length, Slot, State
+from cortex.ra.ir import Hop, Item, Length, Let, Slot, State
 
 
 class Links:
@@ -23,33 +26,30 @@ class Links:
         """Roles whose computed arguments for other calls are nodes of their own."""
         self._supposed: set[str] = set()
         """Roles whose results were waited for, when it was not known whether anything depends on them."""
-
-        self._planned: tuple[tuple[tuple[int, int], ...], Plan] | None = None
+        self._asked: set[str] = set()
+        """Roles of which it matters on what nodes they are called."""
+        self._partly_called: set[tuple[str, str]] = set()
+        """Roles and lists of which some calls take only some items."""
+        self._lists: dict[str, str] = {}
+        """The lists that relations are made for, by name of the relation."""
 
     def clear(self) -> None:
         """Start again with other nodes."""
         self.itemized.clear()
-        self._planned = None
         self.relations.clear()
+        self._asked.clear()
+        self._partly_called.clear()
+        self._lists.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
         for relation in self.relations.values():
             relation.users.clear()
-        self._planned = None
 
     @property
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
         return sum(len(relation.users) for relation in self.relations.values())
-
-    @property
-    def plan(self) -> Plan:
-        """What calls lead to, as far as it is known now."""
-        known = tuple((len(r.callers), len(r.users)) for r in self.relations.values())
-        if self._planned is None or self._planned[0] != known:
-            self._planned = known, Plan.of(self.relations)
-        return self._planned[1]
 
     def is_split(self, tag: str) -> bool:
         """Are the arguments that calls of this role compute for others nodes of their own?"""
@@ -58,6 +58,9 @@ class Links:
     def itemize(self, name: str) -> None:
         """Take the items of a list for slots of their own."""
         self.itemized.add(name)
+        for relation, base in self._lists.items():
+            if base == name:
+                self.relations[relation].callers.clear()
         raise Restart
 
     def made(self, b: TorchBuilder, cut: Cut) -> None:
@@ -68,6 +71,8 @@ class Links:
         """The way to the node that stands for the call of `role` on what the steps lead to."""
         if b.model.mode == "calls":
             inherits = next((c.inherits for c in reversed(b.cuts) if c.role is role and c.steps == steps), ())
+            if looks_up:
+                self.ask_who_called([role.tag])
             name, is_list = self._relation(b, role, steps, looks_up=looks_up, inherits=inherits)
             if role.result is None:
                 self._supposed.add(role.tag)
@@ -77,7 +82,7 @@ class Links:
             way = steps[:-1] if is_list else steps
             name = b.accessors.name(way)
             if len(way) > 1 or not isinstance(way[0], Attr):
-                b.accessors.relate(name, careful_reader(way))
+                b.accessors.relate(name, Way(way, careful=True))
             self._note(b, name, is_list)
         last = steps[-1] if steps else None
         return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)
@@ -113,13 +118,17 @@ class Links:
             self.relations[name] = Relation(
                 role.tag, way, is_list, role.is_top_down, inherits, self._split, looks_up=looks_up
             )
+            if is_list:
+                self._lists[name] = b.accessors.name(way)
         self.relations[name].callers.add(b.tag)
         b.accessors.relate(name, self.relations[name])
         return name, is_list
 
     def settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
         """Note the relations that results depend on."""
-        used = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
+        reads = [(let, let.op.path[0]) for let in b.reachable(results) if isinstance(let.op, State)]
+        self._refuse_chains(b, reads)
+        used = {hop for _, hop in reads}
         items: dict[str, set[int]] = {}
         for hop in used:
             if hop.name in self.relations:
@@ -127,6 +136,7 @@ class Links:
             if isinstance(hop, Item):
                 items.setdefault(hop.name, set()).add(hop.index)
         self._split_where_needed(b)
+        self._note_partly_called(b)
         for name, indices in items.items():
             relation = self.relations.get(name)
             base = name if relation is None else b.accessors.name(relation.steps)
@@ -140,6 +150,39 @@ class Links:
             self._supposed.discard(b.role.tag)
             self._split.clear()  # what was split because of what was supposed may do without
             raise Restart
+
+    def ask_who_called(self, roles: Iterable[str]) -> None:
+        """The model depends on which calls of these roles are made: lists whose items are not all called are slots."""
+        self._asked |= set(roles)
+        for role, base in self._partly_called:
+            if role in self._asked and base not in self.itemized:
+                self.itemize(base)
+
+    def _note_partly_called(self, b: TorchBuilder) -> None:
+        """Note the lists of which only some items are called."""
+        called: dict[tuple[str, Steps], set[Steps]] = {}
+        for cut in b.cuts:
+            if self._is_item(b, cut.steps):
+                called.setdefault((cut.role.tag, cut.steps[:-1]), set()).add(cut.steps)
+        for (role, way), items in called.items():
+            if len(items) != len(b.places[way]):
+                self._partly_called.add((role, b.accessors.name(way)))
+        self.ask_who_called(())
+
+    def _refuse_chains(self, b: TorchBuilder, reads: list[tuple[Let, Hop]]) -> None:
+        """Refuse arguments that depend on results of calls whose arguments are computed by the same node."""
+        for let, hop in reads:
+            relation = self.relations.get(hop.name)
+            if relation is None or not b.tag.endswith(PASSING) or b.tag not in relation.callers:
+                continue
+            if relation.is_top_down and not relation.looks_up:
+                raise ModelError(
+                    f"what a call of {relation.role} returns here is passed on to another call, and calls of "
+                    f"{relation.role} are given computed values themselves: each would have to wait for the one before "
+                    "it, which is not supported. Pass to each child what does not depend on the results of others, and "
+                    "combine those afterwards.",
+                    let.span,
+                )
 
     def _split_where_needed(self, b: TorchBuilder) -> None:
         """Calls that pass values to others whose results they depend on become two: one passes, one returns."""

@@ -19,7 +19,7 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
-from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Storing, argument
+from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
@@ -69,7 +69,8 @@ class TorchModel(TracedModel):
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
         self._alive: list[Any] = []
-        self._asks_who_stores = False
+        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
+        """The form of the result, and the states that hold its tensors."""
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
@@ -77,9 +78,12 @@ class TorchModel(TracedModel):
 
     def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
         """What the module returns, from the states at the root, each made a `tensor`."""
-        role = self.roles[0]
-        assert role.result is not None
-        return role.result.rebuild([tensor(states[name]) for name in role.result_names(self.prefix(role))])
+        form, names = self._returns
+        result = self.roles[0].result
+        if result is not form:
+            assert result is not None
+            form, names = self._returns = result, tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
+        return form.rebuild([tensor(states[name]) for name in names])
 
     def serving(self, constants: Constants) -> Serving:
         """What calls need, as far as it is known now."""
@@ -91,7 +95,6 @@ class TorchModel(TracedModel):
             self.signature.nodes[0],
             self.signature.tensors,
             dict(self.links.relations),
-            self._asks_who_stores,
             role.result,
             tuple(role.result_names(self.prefix(role))),
         )
@@ -107,9 +110,9 @@ class TorchModel(TracedModel):
         return {}
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
-        """The nodes that requests start from; what is a node already stays as it is."""
-        keep = traced or self._asks_who_stores
-        return [r.root(self.mode, self.links.plan, keep) if isinstance(r, Request) else r for r in requests]
+        """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
+        found = [r.root(self.mode, self.links.relations) if isinstance(r, Request) else r for r in requests]
+        return [r.graph().head if traced and isinstance(r, Calls) else r for r in found]
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
@@ -336,8 +339,8 @@ class TorchModel(TracedModel):
             return roles[-1] if roles else None
         tags = tuple(role.tag for role in roles)
         name = "_".join([identifier(steps), "stored", *tags])
+        self.links.ask_who_called(tags)
         b.accessors.relate(name, Storing(tags, steps))
-        self._asks_who_stores = True
         b.knowledge.tags.setdefault(name)
         tag = b.facts.ask(ValueOf(name))
         return next((role for role in roles if role.tag == tag), None)

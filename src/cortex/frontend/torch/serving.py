@@ -11,39 +11,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
-from cortex.frontend.torch.calls import Arguments, Graph, Plan, Relation
+from cortex.frontend.torch.calls import Arguments, Calls, Relation
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
 
 Mode = Literal["plain", "headed", "calls"]
 
 
-@dataclass(frozen=True, eq=False)
 class Request:
     """The arguments of one call of the module."""
 
-    arguments: dict[str, Any]
-    tensors: dict[str, Any]
-    only_node: Any
+    __slots__ = ("arguments", "only_node", "tensors")
+
+    def __init__(self, arguments: dict[str, Any], tensors: dict[str, Any], only_node: Any) -> None:
+        self.arguments = arguments
+        self.tensors = tensors
+        self.only_node = only_node
 
     @classmethod
     def of(cls, arguments: dict[str, Any], node: str, tensors: Iterable[str]) -> Request:
         """A call, ready to be walked; of its arguments one is a node, and some are tensors."""
         return cls(arguments, {name: _array(arguments[name]) for name in tensors}, arguments[node])
 
-    def root(self, mode: Mode, plan: Plan, keep: bool) -> Any:
-        """The node that it starts from; `keep` says whether the graph of calls is asked something later."""
+    def root(self, mode: Mode, relations: Mapping[str, Relation]) -> Any:
+        """What the linearizer walks it from."""
         match mode:
             case "plain":
                 return self.only_node
             case "headed":
                 return Arguments(self.arguments)
             case "calls":
-                graph = Graph(Arguments(self.arguments), self.tensors, plan)
-                return graph.head if keep else graph.released()
+                return Calls(self.arguments, self.tensors, relations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,6 @@ class Serving:
     tensors: tuple[str, ...]
     relations: Mapping[str, Relation]
     """Between calls, where they are the nodes."""
-    asks_who_stores: bool
-    """Is the graph of calls asked who made them?"""
     form: Form
     names: tuple[str, ...]
     """The states that the tensors of the result are."""
@@ -67,14 +65,9 @@ class Serving:
         """A call of the module, to be given to the compiled program."""
         return Request.of(arguments, self.node, self.tensors)
 
-    @cached_property
-    def _plan(self) -> Plan:
-        return Plan.of(self.relations)
-
     def roots(self, requests: Iterable[Any]) -> list[Any]:
-        """The nodes that requests start from; what is a node already stays as it is."""
-        keep = self.asks_who_stores
-        return [r.root(self.mode, self._plan, keep) if isinstance(r, Request) else r for r in requests]
+        """What the linearizer walks requests from; what is a node already stays as it is."""
+        return [r.root(self.mode, self.relations) if isinstance(r, Request) else r for r in requests]
 
     def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
         """What the module returns, from the states at the root, each made a `tensor`."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias, assert_never
 
 from cortex.frontend.torch.categories import category, class_name, floats, identity, keys, pattern
@@ -135,50 +133,21 @@ def identifier(steps: Steps) -> str:
     return re.sub(r"\W+", "_", text(steps, "")).strip("_") or "self"
 
 
-def reader(steps: Steps) -> Callable[[Any], Any]:
-    """A function of an object that follows the steps; as fast as Python has one."""
-    functions: list[Callable[[Any], Any]] = []
-    for is_attribute, group in groupby(steps, lambda step: isinstance(step, Attr)):
-        if is_attribute:
-            functions.append(attrgetter(".".join(step.name for step in group if isinstance(step, Attr))))
-        else:
-            functions += map(_function, group)
-    match functions:
-        case [one]:
-            return one
-        case [first, second]:
-            return lambda x: second(first(x))
-        case [first, second, third]:
-            return lambda x: third(second(first(x)))
-    return lambda x: follow(x, steps)
+@dataclass(frozen=True)
+class Way:
+    """A function of an object that follows steps; where it is `careful`, with None where they lead nowhere.
 
+    The linearizer follows them itself, without calling this (native/steps.hpp).
+    """
 
-def _function(step: Step) -> Callable[[Any], Any]:
-    match step:
-        case Attr(name):
-            return attrgetter(name)
-        case At(key):
-            return itemgetter(key)
-        case Called(args):
-            return lambda x: x(*args)
-        case Of(name):
-            return FUNCTIONS[name]
-        case Meant(_, function):
-            return function
-        case Contains() | Has():
-            return lambda x: follow(x, (step,))
-        case _:
-            assert_never(step)
+    steps: Steps
+    careful: bool = False
 
-
-def careful_reader(steps: Steps) -> Callable[[Any], Any]:
-    """The same, with None where the steps lead nowhere."""
-    read = reader(steps)
-
-    def found(x: Any) -> Any:
+    def __call__(self, x: Any) -> Any:
+        """What the steps lead to."""
         try:
-            return read(x)
+            return follow(x, self.steps)
         except NOWHERE:
-            return None
-
-    return found
+            if self.careful:
+                return None
+            raise

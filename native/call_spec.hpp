@@ -1,0 +1,78 @@
+// What calls the calls of a model's routines make, where those are the nodes of requests; see frontend/torch/calls.py.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "accessor.hpp"
+#include "python.hpp"
+#include "steps.hpp"
+
+namespace cortex {
+
+// Calls of `role` on what `steps` lead to from the node of the caller.
+struct CallRelation {
+  std::string name;
+  std::int32_t role;
+  Steps steps;
+  bool is_list;
+  bool is_top_down;  // the caller computes arguments of them
+  bool looks_up;     // they are made by others
+  std::vector<std::pair<std::size_t, std::size_t>> inherits;  // tensors of the request: the call's own, the caller's
+  std::int32_t way;
+};
+
+// A name for the way by which calls are reached: what callers pass may depend on it.
+struct CallWay {
+  nb::object name;  // of a list: what stands in front of the position
+  bool is_list;
+  mutable std::vector<nb::object> names = {};  // of a list, by position
+
+  nb::object at(std::int32_t item) const;
+};
+
+constexpr std::int32_t kNoRelation = -1, kCaller = -2;
+
+struct CallRole {
+  nb::object tag;
+  std::int32_t passing;  // the role of the node that computes the arguments of calls that such a call makes
+  std::vector<std::int32_t> slots, lists;  // the relation of each slot and list of the model, kNoRelation or kCaller
+  std::vector<std::int32_t> made;          // the relations by which such a call makes others, in order
+};
+
+// What an attribute of the model is, for a call.
+struct CallAttribute {
+  enum class Kind { kSteps, kRole, kWay, kRow, kStored } kind;
+  Steps steps = {};
+  bool careful = false;
+  std::size_t tensor = 0;                // kRow: of this tensor
+  nb::object number = {};                // kRow: this one, rather than the one that the steps lead to
+  std::vector<std::int32_t> roles = {};  // kStored: the last of them in which the node is called
+};
+
+struct CallSpec {
+  CallSpec() = default;
+
+  // `slots`, `lists` and `attributes` are the names of those of the model.
+  CallSpec(nb::handle source, const std::vector<std::string>& slots, const std::vector<std::string>& lists,
+           const std::vector<std::string>& attributes);
+
+  std::vector<CallRole> roles;  // the first is the head's; empty where nodes are the user's own
+  std::vector<CallRelation> relations;
+  std::vector<CallWay> ways;
+  std::vector<CallAttribute> attributes;
+  std::vector<nb::object> tensors;  // names of the tensors of a request
+  // Where calls have a kind by what is known before those that they depend on: per kind, which slots and lists it needs
+  // (empty otherwise); and which slots tell kinds apart, and whether lists do.
+  std::vector<std::vector<std::uint8_t>> needed_slots, needed_lists;
+  std::vector<std::uint8_t> asked_slots;
+  bool asks_lists = false;
+  bool follows = false;             // somebody asks who made calls, so that all have to be made in order first
+
+  int traverse(visitproc visit, void* arg) const;
+  void drop_references();
+};
+
+}  // namespace cortex

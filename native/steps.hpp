@@ -1,0 +1,82 @@
+// Ways from an object to what the user's code reaches from it: `node.left.word`; see frontend/torch/steps.py.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "attribute.hpp"
+#include "python.hpp"
+
+namespace cortex {
+
+// What a function gives, remembered for some of the things that it was asked of.
+//
+// By class, for functions that look at nothing else of an object: used only while the class has the version tag it had
+// then, as offsets of attributes are. By object, for those of constants, which are kept alive.
+class Remembered {
+ public:
+  // A new reference, or null where nothing is remembered.
+  PyObject* of_class(PyTypeObject* type) const;
+  PyObject* of_object(PyObject* object) const;
+  void keep_for_class(PyTypeObject* type, const nb::object& value) const;
+  void keep_for_object(PyObject* object, const nb::object& value) const;
+
+  int traverse(visitproc visit, void* arg) const;
+  void drop_references();
+
+ private:
+  struct Place {
+    void* what = nullptr;
+    unsigned int version = 0;
+    nb::object kept;
+    nb::object value;
+  };
+  mutable std::array<Place, 16> places_{};
+
+  Place& place(void* what) const;
+};
+
+class Steps {
+ public:
+  Steps() = default;
+
+  // From a list of ("attribute", name), ("item", key), ("function", name, function), ("call", arguments),
+  // ("contains", key) and ("has", name).
+  explicit Steps(nb::handle source);
+
+  // What the steps lead to, a new reference. Errors of the user's objects pass through.
+  PyObject* follow(PyObject* from) const;
+
+  // The same, or null where they lead nowhere: there is no such attribute, index or key, or not on such an object.
+  PyObject* find(PyObject* from) const;
+
+  int traverse(visitproc visit, void* arg) const;
+  void drop_references();
+
+ private:
+  struct Step {
+    enum class Kind {
+      kAttribute, kItem, kCall, kContains, kHas, kTruth, kLength, kList, kFunction,
+      kOfClass,   // a function of the object's class
+      kConstant,  // a function of a constant: a class, or a member of an enumeration
+      kPattern,   // which items are nodes: a function of the classes of the items
+      kFloats,    // whether some items are floats; of other objects, a function of the class
+    } kind;
+    Attribute attribute;  // kAttribute, kHas
+    nb::object value;     // the key, the function, or the arguments
+    Py_ssize_t index = 0;  // kItem: the key, where it is an index
+    bool is_index = false;
+    Remembered known = {};
+  };
+
+  static Step step(nb::handle source);
+  static PyObject* take(const Step& step, PyObject* from);
+  static PyObject* item(const Step& step, PyObject* from);
+  static nb::object of_class(const Step& step, PyObject* from);
+  static nb::object pattern(const Step& step, PyObject* from);
+  static nb::object aloud(const Step& step, PyObject* from);
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace cortex

@@ -1,0 +1,152 @@
+"""What the native linearizer is told about the steps that names stand for, and about calls where those are nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, assert_never
+
+from cortex.errors import InternalError
+from cortex.frontend.fields import Source
+from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.calls import PASSING, Relation, Row, Storing
+from cortex.frontend.torch.steps import FUNCTIONS, At, Attr, Called, Contains, Has, Meant, Of, Step, Steps, Way
+from cortex.ra.ir import Arity, Counts, Field, IsLeaf, Let, Model, OverChildren, State, Test
+
+HEAD_ROLE = "head"
+
+
+def source_for_native(source: Source) -> str | tuple[str, ...] | Callable[[Any], Any] | dict[str, Any]:
+    """What a name means, with steps as the linearizer follows them itself."""
+    if not isinstance(source, Way):
+        return source
+    return {"steps": _steps(source.steps), "careful": source.careful}
+
+
+def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -> dict[str, Any]:
+    """The roles of calls and the relations between them; `attributes` are the names of the model that are neither."""
+    relations = accessors.relations_of_calls
+    found = {name: accessors.of_call(name) for name in attributes}
+    tags = _tags(relations.values(), found.values())
+    number = {tag: i for i, tag in enumerate(tags)}
+    order = {name: i for i, name in enumerate(relations)}
+    given = [name for r in relations.values() for pair in r.inherits for name in pair]
+    rows = [x.name for x in found.values() if isinstance(x, Row)]
+    tensors = {name: i for i, name in enumerate(dict.fromkeys([*given, *rows]))}
+    ways = {way: i for i, way in enumerate(dict.fromkeys(map(_way, relations.values())))}
+    split = {tag for r in relations.values() for tag in r.split}
+    return {
+        "tensors": list(tensors),
+        "ways": list(ways),
+        "relations": [
+            (
+                name,
+                number[r.role],
+                _steps(r.steps),
+                r.is_list,
+                r.is_top_down,
+                r.looks_up,
+                [(tensors[mine], tensors[theirs]) for mine, theirs in r.inherits],
+                ways[_way(r)],
+            )
+            for name, r in relations.items()
+        ],
+        "roles": [
+            (
+                tag,
+                number[tag + PASSING if tag in split else tag],
+                [order[name] for name, r in relations.items() if tag in r.users],
+                [order[name] for name, r in relations.items() if tag in r.callers and not r.looks_up],
+            )
+            for tag in tags
+        ],
+        "needed": _needed(m),
+        "asked": sorted({x for kind in m.kinds for fact in kind.guard for x in _asked(fact.test)}),
+        "attributes": {name: _attribute(name, x, number, tensors) for name, x in found.items()},
+    }
+
+
+def _tags(relations: Iterable[Relation], attributes: Iterable[Way | Storing | Row | None]) -> list[str]:
+    """The tags of all roles, the head's first."""
+    found = {HEAD_ROLE: None}
+    for r in relations:
+        passing = {tag + PASSING for tag in r.split}
+        found |= dict.fromkeys([r.role, *sorted({*r.callers, *r.users, *r.split, *passing})])
+    for x in attributes:
+        found |= dict.fromkeys(x.roles if isinstance(x, Storing) else ())
+    return list(found)
+
+
+def _needed(m: Model) -> list[list[str]]:
+    """For each kind, the relations that its code follows; none where a call's kind depends on other calls'."""
+    tests = [fact.test for kind in m.kinds for fact in kind.guard]
+    if any(test.path or isinstance(test, IsLeaf) for test in tests) or any(kind.variant_of for kind in m.kinds):
+        return []
+    return [sorted({name for let in kind.lets for name in _followed(let)}) for kind in m.kinds]
+
+
+def _followed(let: Let) -> Iterator[str]:
+    """The relations that a let follows from the node."""
+    if let.over is not None:
+        yield let.over
+    match let.op:
+        case State(_, path) | Field(_, path) if path:
+            yield path[0].name
+        case Arity(name) | OverChildren(_, _, name):
+            yield name
+
+
+def _asked(test: Test) -> tuple[str, ...]:
+    """What a question is about."""
+    match test:
+        case IsLeaf():
+            return ()
+        case Counts(name, relation):
+            return name, relation
+    return (test.name,)
+
+
+def _way(relation: Relation) -> tuple[str, bool]:
+    """The name of the way to calls; of those in a list, without the position at its end."""
+    return (relation.way(0)[:-1], True) if relation.is_list else (relation.way(None), False)
+
+
+def _attribute(
+    name: str, x: Way | Storing | Row | None, number: dict[str, int], tensors: dict[str, int]
+) -> tuple[Any, ...]:
+    match x:
+        case Way(steps, careful):
+            return ("steps", _steps(steps), careful)
+        case Row(tensor, steps, item):
+            return ("row", _steps(steps), tensors[tensor], item)
+        case Storing(roles, steps):
+            return ("stored", _steps(steps), [number[role] for role in roles])
+        case None if name in ("call_role", "call_via"):
+            return ("role",) if name == "call_role" else ("way",)
+        case None:
+            raise InternalError(f"nobody says what {name} of a call is")
+        case _:
+            assert_never(x)
+
+
+def _steps(steps: Steps) -> list[tuple[Any, ...]]:
+    return [_step(step) for step in steps]
+
+
+def _step(step: Step) -> tuple[Any, ...]:
+    match step:
+        case Attr(name):
+            return ("attribute", name)
+        case At(key):
+            return ("item", key)
+        case Called(args):
+            return ("call", args)
+        case Of(name):
+            return ("function", name, FUNCTIONS[name])
+        case Contains(key):
+            return ("contains", key)
+        case Has(name):
+            return ("has", name)
+        case Meant(_, function):
+            return ("function", "", function)
+        case _:
+            assert_never(step)
