@@ -155,7 +155,7 @@ class NonesBelowHead(Cell):
 def check(module: nn.Module, *, none: bool = False) -> None:
     rng = random.Random(1)
     fast = cortex.compile(module, examples=[tree(rng, 2) for _ in range(3)])
-    for depth in (0, 1, 2, 3, 3, 4):
+    for depth in (1, 2, 2) if none else (0, 1, 2, 3, 3, 4):
         given = tree(rng, depth, none=none)
         with torch.no_grad():
             torch.testing.assert_close(fast(given), module(given).clone(), rtol=1e-4, atol=1e-5)

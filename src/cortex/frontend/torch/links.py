@@ -15,8 +15,11 @@ class Links:
     """Relations, learned while calls are seen; those that results depend on are relations of the model."""
 
     def __init__(self) -> None:
-        self.itemized: set[str] = set()
-        """Lists of which not every item is a node that is called; their items are slots."""
+        self.itemized: dict[str, int] = {}
+        """Lists of which not every item is a node that is called; their items are slots.
+
+        With how much was known of calls when that was seen: others may turn out to be called too.
+        """
         self.relations: dict[str, Relation] = {}
         """All of them, by name."""
         self._split: set[str] = set()
@@ -57,8 +60,12 @@ class Links:
 
     def itemize(self, name: str) -> None:
         """Take the items of a list for slots of their own."""
-        self.itemized.add(name)
+        self.itemized[name] = self._known_callers
         raise Restart
+
+    @property
+    def _known_callers(self) -> int:
+        return sum(len(relation.callers) for relation in self.relations.values())
 
     def made(self, b: TorchBuilder, cut: Cut) -> None:
         """A call is made."""
@@ -127,6 +134,10 @@ class Links:
             if isinstance(hop, Item):
                 items.setdefault(hop.name, set()).add(hop.index)
         self._split_where_needed(b)
+        if stale := [name for name, known in self.itemized.items() if known < self._known_callers]:
+            for name in stale:
+                del self.itemized[name]
+            raise Restart
         for name, indices in items.items():
             relation = self.relations.get(name)
             base = name if relation is None else b.accessors.name(relation.steps)

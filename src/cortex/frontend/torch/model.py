@@ -21,6 +21,7 @@ from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Storing, argument
 from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
@@ -61,7 +62,8 @@ class TorchModel(TracedModel):
         self.opaque_methods: set[Any] = set()
         self.links = Links()
         self.changes = Changes()
-        self.mixed: set[Steps] = set()
+        self.child_lists = ChildLists()
+        self._mixed: set[Steps] = set()
         """What holds values of different categories in different nodes."""
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
@@ -376,7 +378,8 @@ class TorchModel(TracedModel):
         b.accessors.of_calls = mode == "calls"
         self.roles.clear()
         self.links.clear()
-        self.mixed.clear()
+        self.child_lists.clear()
+        self._mixed.clear()
         self._categories.clear()
         raise Restart
 
@@ -384,11 +387,12 @@ class TorchModel(TracedModel):
         """What the names of a role's states begin with."""
         return "" if self.mode == "plain" else f"{role.tag}_"
 
-    def tell_apart(self, steps: Steps, category: str) -> None:
-        """Nodes with values of different categories in the same place are of different kinds."""
-        if self._categories.setdefault(steps, category) != category and steps not in self.mixed:
-            self.mixed.add(steps)
+    def is_mixed(self, steps: Steps, category: str) -> bool:
+        """Are there values of different categories in the same place? Such nodes are of different kinds."""
+        if self._categories.setdefault(steps, category) != category and steps not in self._mixed:
+            self._mixed.add(steps)
             raise Restart
+        return steps in self._mixed
 
     def note_call(self, b: TorchBuilder, cut: Cut) -> None:
         """Remember the types of what a call is given, and that it is made."""
@@ -441,7 +445,9 @@ class TorchModel(TracedModel):
                 )
         if b.tag.endswith(PASSING) or not self.links.is_split(role.tag):
             values |= self._passes(b)
-        self.links.settle(b, tuple(value.name for value in values.values()))
+        names = tuple(value.name for value in values.values())
+        self.links.settle(b, names)
+        self.child_lists.learn(b, names)
         return values
 
     def _what(self, role: Role) -> str:

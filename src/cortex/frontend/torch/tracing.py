@@ -84,6 +84,10 @@ class TorchBuilder(Builder):
         """The code of routines, whose calls are seen."""
         return self.model.entry.seen_code
 
+    def where(self, steps: Steps) -> tuple[str, tuple[Hop, ...]]:
+        """The name of what the steps lead to, and the way to the node that has it: a child, or the node itself."""
+        return self.model.child_lists.where(self, steps)
+
     # Calls.
 
     def call(self, routine: Routine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
