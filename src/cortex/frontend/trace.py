@@ -45,6 +45,7 @@ from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attr
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Fact, Model
+from cortex.ra.merge_states import merge_states
 
 MOST_REMEMBERED = 64
 MOST_AHEAD = 64
@@ -266,7 +267,9 @@ class Trace:
                 "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
                 self._knowledge.definition,
             )
-        return assemble(self._knowledge, self._guards())
+        shown = self._model.shown_states()
+        assembled = assemble(self._knowledge, self._guards())
+        return assembled if shown is None else merge_states(assembled, shown)
 
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""

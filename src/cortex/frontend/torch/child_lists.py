@@ -52,7 +52,7 @@ class ChildLists:
 
     def learn(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
         """Note the lists on whose items results depend; trace again where something was read of these before."""
-        hops = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
+        hops = [let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)]
         for name in dict.fromkeys(hop.name for hop in hops if isinstance(hop, Item)):
             relation = b.model.links.relations.get(name)
             key = (b.tag, b.accessors.steps(name) if relation is None else relation.steps)

@@ -126,7 +126,7 @@ class Links:
 
     def settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
         """Note the relations that results depend on."""
-        used = {let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)}
+        used = dict.fromkeys(let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State))
         items: dict[str, set[int]] = {}
         for hop in used:
             if hop.name in self.relations:

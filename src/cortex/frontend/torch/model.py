@@ -26,6 +26,8 @@ from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
+from cortex.frontend.torch.look_into import look_into, named
+from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.outside import Changes, Outside
@@ -63,6 +65,7 @@ class TorchModel(TracedModel):
         self.links = Links()
         self.changes = Changes()
         self.child_lists = ChildLists()
+        self._late = LateQuestions()
         self._mixed: set[Steps] = set()
         """What holds values of different categories in different nodes."""
         self._categories: dict[Steps, str] = {}
@@ -119,6 +122,7 @@ class TorchModel(TracedModel):
         k.slots.clear()
         k.lists.clear()
         self.links.forgotten()
+        self._late.forget()
 
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
@@ -152,6 +156,10 @@ class TorchModel(TracedModel):
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 
+    def shown_states(self) -> tuple[str, ...]:
+        """Those that the result is made from."""
+        return tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
+
     def states(self) -> StateForm:
         """The states of all roles that have been traced, and the arguments that calls pass."""
         found = {name: kind for role in self.roles for name, kind in role.types.items()} | self._passed_types
@@ -180,54 +188,14 @@ class TorchModel(TracedModel):
         passed = {name: b.values(value) for name, value in given.items() if isinstance(b.role.given[name], Passed)}
         result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
         for name, value in given.items():
-            if name in passed and _named(b.values(value)) != _named(passed[name]):
+            if name in passed and named(b.values(value)) != named(passed[name]):
                 raise ModelError(
                     f"recursive calls change their argument '{name}', which the caller would see. Return the new value "
                     "instead, and let the caller use that.",
                     span_of_function(b.role.routine.function.__code__),
                 )
-            self._look_into(b, name, value, result)
+            look_into(b, name, value, result)
         return result
-
-    def _look_into(self, b: TorchBuilder, name: str, value: Any, result: Any) -> None:
-        """See what a call has put into a collection that it was given."""
-        token = b.role.given[name]
-        assert b.role.routine is not None
-        span = span_of_function(b.role.routine.function.__code__)
-        if isinstance(token, Content) and Content.of(value) != token:
-            raise ModelError(
-                f"recursive calls change their argument '{name}', which is {token.text} at first. Return it instead.",
-                span,
-            )
-        if token is list and value:
-            raise ModelError(
-                f"recursive calls append to the list '{name}', of which every call has its own here. Store what is "
-                "to be collected on the node (node.h = h), and read it from the nodes afterwards.",
-                span,
-            )
-        if isinstance(value, dict | set) and token in FRESH:
-            if all(type(key) is Unknown for key in value):
-                return
-            if (
-                isinstance(value, dict)
-                and (key := next((k for k in b.keys(()) if dict.__contains__(value, k)), None)) is not None
-            ):
-                b.store((), remembered(name), value[key])
-            if name not in b.role.changes:
-                b.role.changes.add(name)
-                raise Restart
-            own = b.keys(())
-            asked = isinstance(value, Memo | Visited) and any(key is k or key == k for key in value.asked for k in own)
-            kept = (
-                next((value[k] for k in own if dict.__contains__(value, k)), None) if isinstance(value, dict) else None
-            )
-            if asked and (kept is None or _named(b.values(kept)) != _named(b.values(result))):
-                raise ModelError(
-                    f"a call looks into '{name}' whether its node was there before, and would then return something "
-                    "else than the first time. A shared node has one result here: remember that in a dictionary "
-                    "(memo[id(node)] = h), and return it.",
-                    span,
-                )
 
     def _node(self, b: TorchBuilder) -> Any:
         """The real node that is traced for."""
@@ -445,6 +413,7 @@ class TorchModel(TracedModel):
                 )
         if b.tag.endswith(PASSING) or not self.links.is_split(role.tag):
             values |= self._passes(b)
+        self._late.drop(b)
         names = tuple(value.name for value in values.values())
         self.links.settle(b, names)
         self.child_lists.learn(b, names)
@@ -471,10 +440,6 @@ class TorchModel(TracedModel):
                         self._passed_types.clear()
                         raise Restart
         return found
-
-
-def _named(values: tuple[Form, list[Value]]) -> tuple[Form, list[str]]:
-    return values[0], [value.name for value in values[1]]
 
 
 def _tag(routine: Routine) -> str:

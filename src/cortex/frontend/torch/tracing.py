@@ -54,6 +54,8 @@ class Cut:
     passed: dict[str, list[Value]]
     inherits: tuple[tuple[str, str], ...]
     """The call's parameters that are tensors of the request, and the caller's."""
+    asked: int
+    """How many questions had been asked before."""
 
 
 @dataclass(eq=False)
@@ -150,7 +152,8 @@ class TorchBuilder(Builder):
                 "node.left, or each k in node.children."
             )
         inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
-        cut = Cut(role, steps, {name: values for name, (_, values) in passed.items()}, tuple(inherits.items()))
+        values = {name: values for name, (_, values) in passed.items()}
+        cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known))
         self.cuts.append(cut)
         self.model.note_call(self, cut)
         if role.result is None:
