@@ -33,6 +33,7 @@ from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.fields import Declared
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
@@ -88,6 +89,7 @@ class Trace:
         self._has_forgotten = False
         """Have requests seen before to be seen again?"""
         self._checks = 0
+        self._too_many = MANY
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
@@ -223,6 +225,9 @@ class Trace:
                 self._has_forgotten = True
         is_new = self._has_forgotten or self.version != before
         self._has_forgotten = False
+        if self.known_kinds >= self._too_many:
+            self._too_many = 2 * self.known_kinds
+            warn_of_many_kinds(self._model.name, self.known_kinds, [kind.guard for kind in self._tree.order])
         if is_new and not self._model.explores:
             self._remembered += roots[: MOST_REMEMBERED - len(self._remembered)]
         return is_new

@@ -24,6 +24,7 @@ from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.forms import Form, Path, flatten
 from cortex.frontend.torch.outside import Outside
+from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
@@ -110,6 +111,7 @@ class TorchBuilder(Builder):
                     "Call it on each of them, and combine the results."
                 )
             return self._cut(routine, nodes[0], arguments)
+        refuse_generator(routine)
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
         if again and self.frames[again[-1]].steps != steps:
             self._recursive(routine, steps, again[-1])
