@@ -31,16 +31,16 @@ def warn_of_many_kinds(model: str, count: int, guards: Iterable[tuple[Fact, ...]
             f"parameters with an integer field of the child (self.weight[child.{of_child}]), or decide it in the call "
             "for the child."
         )
-    elif values and values[0][0] >= MANY // 2:
+    elif values and values[0][0] >= count // 4:
         why = (
-            f"It looks at the value of '{values[0][1]}', of which there are {values[0][0]} so far. Where numbers depend "
-            f"on it, put them into a tensor that is indexed with it (self.table[node.{values[0][1]}]); else compare it "
-            "with what matters, or make a field of what follows from it."
+            f"It looks at the value of '{values[0][1]}', of which there are {values[0][0]} so far. Where numbers "
+            f"depend on it, put them into a tensor that is indexed with it (self.table[node.{values[0][1]}]); else "
+            "compare it with what matters, or make a field of what follows from it."
         )
     else:
         most = sorted(others, key=lambda name: -others[name])[:3]
         why = f"It asks most about {', '.join(repr(name) for name in most)}: what it does differs from node to node."
     warnings.warn(
-        f"'{model}' has {count} kinds of node by now; each is compiled by itself, and each new one when it comes. {why}",
+        f"'{model}' has {count} kinds of node by now; each is compiled by itself, new ones when they come. {why}",
         stacklevel=2,
     )

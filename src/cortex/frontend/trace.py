@@ -383,6 +383,8 @@ class Trace:
         """The model itself raised an exception."""
         by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
         remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
+        if isinstance(error, AttributeError) and " has no ." in str(error):
+            remedy = " Set it on every node (to None where there is none), or ask before: hasattr(node, ...)."
         return ModelError(
             f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
             span_of_error(error) or self._knowledge.definition,

@@ -1,7 +1,7 @@
 """States that are the same for every node are kept once.
 
-before:  kind leaf: t = ...; states h = t, node_h = t        kind inner: x = left.node_h; t = ...; states h = t, node_h = t
-after:   kind leaf: t = ...; states h = t                    kind inner: x = left.h; t = ...; states h = t
+before:  kind inner: x = left.node_h; t = ...; states h = t, node_h = t      (and so for every other kind)
+after:   kind inner: x = left.h; t = ...; states h = t
 
 A module that returns what it stores on its nodes has each such state twice.
 """

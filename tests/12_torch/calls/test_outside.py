@@ -248,6 +248,64 @@ def forward(self, node):
     self.encode(node)
     return torch.stack(self.found).mean(0)
 """,
+    "memo_by_word": """
+def encode(self, node):
+    if node.word not in self.memo:
+        self.memo[node.word] = self.join(node, [self.encode(c) for c in node.children])
+    return self.memo[node.word]
+def forward(self, node):
+    self.memo = {}
+    return self.encode(node)
+""",
+    "memo_setdefault": """
+def encode(self, node, memo):
+    return memo.setdefault(node.word, self.join(node, [self.encode(c, memo) for c in node.children]))
+def forward(self, node):
+    return self.encode(node, {})
+""",
+    "class_list": """
+collected = []
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.collected.append(h)
+    return h
+def forward(self, node):
+    self.collected.clear()
+    return self.encode(node) + sum(self.collected)
+""",
+    "generator": """
+def walk(self, node):
+    for child in node.children:
+        yield from self.walk(child)
+    yield self.emb(torch.tensor(node.word))
+def forward(self, node):
+    return torch.stack(list(self.walk(node))).mean(0)
+""",
+    "nonlocal_total": """
+def forward(self, node):
+    total = torch.zeros(4)
+    def walk(x):
+        nonlocal total
+        total = total + self.join(x, [walk(c) for c in x.children])
+        return total
+    return walk(node)
+""",
+    "growing_list": """
+def encode(self, node):
+    h, found = self.emb(torch.tensor(node.word)), []
+    for child in node.children:
+        found += self.encode(child)
+    return [h, *found]
+def forward(self, node):
+    return torch.stack(self.encode(node)).mean(0)
+""",
+    "head_sets_attribute": """
+def encode(self, node):
+    return self.join(node, [self.encode(c) for c in node.children])
+def forward(self, tree):
+    tree.h = self.encode(tree)
+    return tree.h
+""",
     "setting": """
 def encode(self, node):
     return self.join(node, [self.encode(c) for c in node.children]) * self.count

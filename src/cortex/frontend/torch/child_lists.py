@@ -1,7 +1,7 @@
 """What a call reads of the children that it calls others on: fields of these, not of the node itself.
 
-before:  children_0_rel: i64 = node.children_0_rel; children_1_rel: i64 = node.children_1_rel     (a trace for 2 children)
-after:   rel: i64 = node.children[0].rel; rel_2: i64 = node.children[1].rel
+before:  a: i64 = node.children_0_rel; b: i64 = node.children_1_rel         (a trace for 2 children)
+after:   a: i64 = node.children[0].rel; b: i64 = node.children[1].rel
 
 So traces for different numbers of children are instances of one pattern, and a field has one name wherever it is read.
 """

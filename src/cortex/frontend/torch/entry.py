@@ -202,9 +202,10 @@ class Signature:
         nodes = nodes_among(arguments)
         data = (torch.Tensor, np.ndarray)
         if not nodes:
+            given = ", ".join(f"'{name}' is a {type(value).__name__}" for name, value in arguments.items())
             raise ModelError(
-                f"{entry.name} is given no structure, only {', '.join(arguments) or 'nothing'}. Give an object with "
-                "the attributes that forward reads.",
+                f"{entry.name} is given no structure: {given or 'it has no arguments'}. Give an object with the "
+                "attributes that forward reads.",
                 span_of_function(entry.routine.function.__code__),
             )
         for name, value in arguments.items():

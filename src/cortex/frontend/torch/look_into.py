@@ -24,13 +24,15 @@ def look_into(b: TorchBuilder, name: str, value: Any, result: Any) -> None:
     span = span_of_function(b.role.routine.function.__code__)
     if isinstance(token, Content) and Content.of(value) != token:
         raise ModelError(
-            f"recursive calls change their argument '{name}', which is {token.text} at first. Return it instead.",
+            f"recursive calls change their argument '{name}', a {type(token.value).__name__}, which the caller would "
+            "see. Return what they compute instead, and let the caller use that.",
             span,
         )
     if token is list and value:
         raise ModelError(
-            f"recursive calls append to the list '{name}', of which every call has its own here. Store what is "
-            "to be collected on the node (node.h = h), and read it from the nodes afterwards.",
+            f"recursive calls append to the list '{name}', and each call is computed by itself. Store what is to be "
+            "collected on the node (node.h = h) and read it from all nodes afterwards: [n.h for n in tree.nodes()], "
+            "where nodes() is a method of the tree that lists them. Or return the sum or the maximum of what is below.",
             span,
         )
     if isinstance(value, dict | set) and token in FRESH:
@@ -46,9 +48,7 @@ def look_into(b: TorchBuilder, name: str, value: Any, result: Any) -> None:
             raise Restart
         own = b.keys(())
         asked = isinstance(value, Memo | Visited) and any(key is k or key == k for key in value.asked for k in own)
-        kept = (
-            next((value[k] for k in own if dict.__contains__(value, k)), None) if isinstance(value, dict) else None
-        )
+        kept = next((value[k] for k in own if dict.__contains__(value, k)), None) if isinstance(value, dict) else None
         if asked and (kept is None or named(b.values(kept)) != named(b.values(result))):
             raise ModelError(
                 f"a call looks into '{name}' whether its node was there before, and would then return something "

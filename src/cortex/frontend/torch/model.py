@@ -26,19 +26,19 @@ from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
-from cortex.frontend.torch.look_into import look_into, named
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
+from cortex.frontend.torch.look_into import look_into, named
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
-from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names, remembered
+from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
-from cortex.frontend.torch.unknown import Memo, Unknown, Visited, blurred
+from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import IsNone, Slot, TensorType
 from cortex.ra.ir import Value as ValueOf
@@ -296,7 +296,8 @@ class TorchModel(TracedModel):
                     if len(self.roles) > MOST_ROLES:
                         raise fail(
                             f"{routine.label} is called with more than {MOST_ROLES} different constants, which makes "
-                            "as many different calls. What differs from node to node has to be a field of the node."
+                            "as many different calls. What differs from node to node has to be a field of the node, "
+                            "or a tensor that is passed on: torch.tensor(0.0) at first."
                         )
                 return self._roles[key]
 
@@ -389,7 +390,8 @@ class TorchModel(TracedModel):
                     self.restart()
                 raise ModelError(
                     f"{self._what(role)} returns {form.text()} for some nodes and {role.result.text()} for others. "
-                    "All calls have to return the same form."
+                    "All calls have to return the same form: where there is nothing, return zeros; return no lists "
+                    "that grow, but store their items on the nodes (node.h = h), or return their sum."
                 )
             role.result = form
             values |= zip(role.result_names(prefix), returned, strict=True)
@@ -408,7 +410,7 @@ class TorchModel(TracedModel):
             if known.shape != value.shape:
                 raise ModelError(
                     f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} "
-                    "for others. Results of all calls have to have the same shapes.",
+                    "for others. Results of all calls have to have the same shapes: use view, squeeze or unsqueeze.",
                     value.let.span,
                 )
         if b.tag.endswith(PASSING) or not self.links.is_split(role.tag):

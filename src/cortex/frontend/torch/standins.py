@@ -59,7 +59,7 @@ class TorchNode(Place):
         return type(self._cortex_sample)
 
     def _cortex_text(self) -> str:
-        return text(self._cortex_steps)
+        return said(self._cortex_steps)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_cortex") or (name.startswith("__") and not hasattr(self._cortex_sample, name)):
@@ -232,7 +232,7 @@ class Method:
                 return function(self._owner, *args, **kwargs)
         if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
-                f"{text(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
+                f"{said(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
                 "it is not Python code, or goes through the whole structure. Give it constants, or none."
             )
         return present(b, (*self._steps, Called(args)))
@@ -272,6 +272,14 @@ IDENTITY = Of("identity")
 PATTERN = Of("items")
 CATEGORY = Of("category")
 FLOATS = Of("floats")
+
+
+def said(steps: Steps) -> str:
+    """What the steps lead to, as the user calls it: from a node, or from an argument of forward."""
+    first = steps[0] if steps else None
+    if isinstance(first, Attr) and first.name.startswith(ARGUMENT):
+        return text(steps[1:], first.name.removeprefix(ARGUMENT))
+    return text(steps)
 
 
 def is_stand_in(value: Any) -> bool:
@@ -314,6 +322,8 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
+    if sample is None:
+        return object()  # it is supposed to be something else than it is; what it is then is not known
     if b.model.is_mixed(b.accessors.steps(name) if path else steps, category(sample)):
         ask_value((*steps, CATEGORY))
     if isinstance(sample, bool | np.bool_):
@@ -370,7 +380,7 @@ def _absent(b: TorchBuilder, steps: Steps, name: str, path: Path) -> None:
         b.model.restart()
     b.facts.ask(IsNone(name, path))
     ask_value(_has(steps))
-    raise AttributeError(f"{text(steps[:-1])} has no {text(steps[-1:], '')}")
+    raise AttributeError(f"{said(steps[:-1])} has no {text(steps[-1:], '')}")
 
 
 def _has(steps: Steps) -> Steps:

@@ -18,7 +18,7 @@ from cortex.frontend.facts import ABSENT
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.pointwise import as_float, fill
 from cortex.frontend.signals import NeedsStates
-from cortex.frontend.spans import fail
+from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.collections_passed import FRESH
@@ -28,10 +28,11 @@ from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in
-from cortex.frontend.torch.steps import Attr, Steps, text
+from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in, said
+from cortex.frontend.torch.steps import Attr, Steps
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.unknown import Unknown, blur
+from cortex.ir.source import Span
 from cortex.ra.ir import Hop, State
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class TorchBuilder(Builder):
     """What stands for the objects that the code has reached."""
     cuts: list[Cut] = field(default_factory=list)
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
+    _set_at: dict[tuple[Steps, str], Span | None] = field(default_factory=dict)
     _methods: list[tuple[Any, Steps, int]] = field(default_factory=list)
 
     @property
@@ -220,6 +222,7 @@ class TorchBuilder(Builder):
             if any(read and read[-1] == Attr(name) for read in self.model.ever_read):
                 self.model.restart()
         self._written[steps, name] = value
+        self._set_at[steps, name] = user_span()
 
     def stored(self, steps: Steps, name: str) -> Any:
         """What was stored there: by this call, or by another one as a state; ABSENT where nobody does."""
@@ -252,8 +255,9 @@ class TorchBuilder(Builder):
         for steps, name in self._written:
             if steps:
                 raise ModelError(
-                    f"{text(steps)}.{name} is set by the call for another node. Set attributes of the node that the "
-                    "method is called on, or pass the value as an argument of the call on that node."
+                    f"{said(steps)}.{name} is set by the call for another node. Set attributes of the node that a "
+                    "recursive method is called on, or pass the value as an argument of the call on that node.",
+                    self._set_at[steps, name],
                 )
         return {name: value for (_, name), value in self._written.items()}
 
