@@ -168,7 +168,7 @@ def compiled(kind: Callable[[], nn.Module], most: int = 3, count: int = 6) -> An
 
 @pytest.mark.parametrize(
     ("kind", "kinds"),
-    [(Embedded, 2), (Stacked, 2), (Matrices, 3), (Noted, 2), (Ordered, 6), (Pooled, 7)],
+    [(Embedded, 2), (Stacked, 2), (Matrices, 3), (Noted, 2), (Ordered, 6), (Pooled, 8)],
 )
 def test_kinds(kind: Callable[[], nn.Module], kinds: int) -> None:
     run = compiled(kind)
