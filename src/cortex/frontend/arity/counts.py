@@ -32,7 +32,7 @@ def _length(name: str, path: Path) -> Answer:
     if path or relation is None:
         return None
     if not b.facts.ask(Counts(name, relation)):
-        if type(b.facts.oracle) is Seen:
+        if type(b.facts.oracle) is Seen and not b.knowledge.model.explores:
             b.knowledge.counts[name] = None
             raise Restart
         return None
@@ -42,7 +42,8 @@ def _length(name: str, path: Path) -> Answer:
 def learn_counts(k: Knowledge, guard: tuple[Fact, ...]) -> None:
     """Learn which attributes are lengths of lists from the facts of a real node, and trace anew if any is.
 
-    One child proves nothing: many attributes are 1. A guess is wrong once a node is met for which it is.
+    One child proves nothing: many attributes are 1. A wrong guess costs a question; where all that was
+    seen can be traced again, the first node that refutes it ends it.
     """
     lengths: dict[Answer, str] = {}
     for fact in guard:
