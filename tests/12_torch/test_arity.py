@@ -105,9 +105,9 @@ class Limited(nn.Module):
 
 def test_numbers_of_children_that_attributes_tell() -> None:
     torch.manual_seed(0)
-    module = Limited(14, 11).eval()
+    module = Limited(10, 9).eval()
     fast = cortex.compile(module, examples=[tree(Random(0), 2, 3)])
-    for arity in (9, 10, 11, 12, 13, 14, 15, 20, 11):
+    for arity in (9, 10, 11, 9):
         root = Tree(3, [Tree(i % 20, []) for i in range(arity)])
         with torch.no_grad():
             torch.testing.assert_close(fast(root), module(root), rtol=1e-4, atol=1e-5)

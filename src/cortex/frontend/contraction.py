@@ -95,8 +95,8 @@ def _parse(spec: object, operands: Sequence[Value]) -> tuple[list[str], str]:
             raise fail(f"{what}: '{term}' names {len(term)} axes, but its operand is {value.text()}.")
         if len(set(term)) != len(term):
             raise fail(
-                f"{what}: '{term}' repeats a letter: diagonals are not supported. Multiply by a mask instead, such as "
-                "np.eye(n)."
+                f"{what}: '{term}' repeats a letter: diagonals are not supported. Multiply by an identity "
+                "matrix instead."
             )
         for letter, size in zip(term, value.shape, strict=True):
             known, first = sizes.setdefault(letter, (size, value))

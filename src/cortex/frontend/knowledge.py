@@ -33,8 +33,11 @@ class Knowledge:
         self.tags: dict[str, None] = {}
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""
-        self.counts: dict[str, str] = {}
-        """Attributes that hold the number of children in a list relation, as far as seen: `num_children`."""
+        self.counts: dict[str, str | None] = {}
+        """Attributes that hold the number of children in a list relation, as far as seen: `num_children`.
+
+        None for those that did so by chance.
+        """
         self.same_length: dict[str, str] = {}
         """Lists of calls on the items of a list, which are as many: the relation's name, and the list's."""
         self.fields: dict[str, TensorType] = {}

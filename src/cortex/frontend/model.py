@@ -67,6 +67,10 @@ class TracedModel(ABC):
         """The states of the whole model, where kinds may have some of them only; None where each has all."""
         return None
 
+    def shown_states(self) -> tuple[str, ...] | None:
+        """The states that can be asked for; None where all can."""
+        return None
+
     def no_base_case(self) -> ModelError | None:
         """What to say where no kind can be traced first; None where states can be supposed."""
         return None

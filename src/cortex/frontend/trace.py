@@ -33,6 +33,7 @@ from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.fields import Declared
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
@@ -45,6 +46,7 @@ from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attr
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Fact, Model
+from cortex.ra.merge_states import merge_states
 
 MOST_REMEMBERED = 64
 MOST_AHEAD = 64
@@ -87,6 +89,7 @@ class Trace:
         self._has_forgotten = False
         """Have requests seen before to be seen again?"""
         self._checks = 0
+        self._too_many = MANY
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
@@ -222,6 +225,9 @@ class Trace:
                 self._has_forgotten = True
         is_new = self._has_forgotten or self.version != before
         self._has_forgotten = False
+        if self.known_kinds >= self._too_many:
+            self._too_many = 2 * self.known_kinds
+            warn_of_many_kinds(self._model.name, self.known_kinds, [kind.guard for kind in self._tree.order])
         if is_new and not self._model.explores:
             self._remembered += roots[: MOST_REMEMBERED - len(self._remembered)]
         return is_new
@@ -266,7 +272,9 @@ class Trace:
                 "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
                 self._knowledge.definition,
             )
-        return assemble(self._knowledge, self._guards())
+        shown = self._model.shown_states()
+        assembled = assemble(self._knowledge, self._guards())
+        return assembled if shown is None else merge_states(assembled, shown)
 
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
@@ -375,6 +383,8 @@ class Trace:
         """The model itself raised an exception."""
         by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
         remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
+        if isinstance(error, AttributeError) and " has no ." in str(error):
+            remedy = " Set it on every node (to None where there is none), or ask before: hasattr(node, ...)."
         return ModelError(
             f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
             span_of_error(error) or self._knowledge.definition,

@@ -226,8 +226,9 @@ class Executable:
         """The predicted time of each phase and why, for a request or, without one, for typical ones.
 
         For a device, what is counted: launches, barriers, bytes.
-        Then the steps that the automatic scheduler considered, and what it made of each. For a request and narrow
-        weights, also the deviation, which is measured: both programs are run.
+        Then the steps that the automatic scheduler considered, and what it made of each, and why kinds of node are for
+        one number of children each. For a request and narrow weights, also the deviation, which is measured: both
+        programs are run.
         """
         from cortex.runtime.measure_machine import here
 
@@ -241,7 +242,9 @@ class Executable:
         chosen = [f"  {c.text()}" for c in compiled.considered]
         deviation = {} if structures is None else self.deviation(structures)
         measured = ["", deviation_text(deviation)] if deviation else []
-        return "\n".join([phases, *measured, *(["", "steps considered:", *chosen] if chosen else [])])
+        considered = ["", "steps considered:", *chosen] if chosen else []
+        why = self._trace.per_arity()
+        return "\n".join([phases, *measured, *considered, *(["", *why] if why else [])])
 
     def deviation(self, structures: Any) -> dict[str, float]:
         """How far each state is at worst, at any node, from the same program with weights in f32.

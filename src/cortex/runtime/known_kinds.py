@@ -57,6 +57,10 @@ class KnownKinds:
         """The model as it was traced."""
         return self._model
 
+    def per_arity(self) -> list[str]:
+        """Nothing: why kinds are for one number of children is known where the model was traced."""
+        return []
+
     def checked_lengths(self) -> list[tuple[tuple[Fact, ...], CheckedLengths | None]]:
         """For each kind its guard, and the numbers of children that it is for if it is of any arity."""
         return [(kind.guard, checked) for kind, checked in zip(self._model.kinds, self._checked, strict=True)]

@@ -155,7 +155,7 @@ class NonesBelowHead(Cell):
 def check(module: nn.Module, *, none: bool = False) -> None:
     rng = random.Random(1)
     fast = cortex.compile(module, examples=[tree(rng, 2) for _ in range(3)])
-    for depth in (0, 1, 2, 3, 3, 4):
+    for depth in (1, 2, 2) if none else (0, 1, 2, 3, 3, 4):
         given = tree(rng, depth, none=none)
         with torch.no_grad():
             torch.testing.assert_close(fast(given), module(given).clone(), rtol=1e-4, atol=1e-5)
@@ -247,6 +247,64 @@ def forward(self, node):
     self.found = []
     self.encode(node)
     return torch.stack(self.found).mean(0)
+""",
+    "memo_by_word": """
+def encode(self, node):
+    if node.word not in self.memo:
+        self.memo[node.word] = self.join(node, [self.encode(c) for c in node.children])
+    return self.memo[node.word]
+def forward(self, node):
+    self.memo = {}
+    return self.encode(node)
+""",
+    "memo_setdefault": """
+def encode(self, node, memo):
+    return memo.setdefault(node.word, self.join(node, [self.encode(c, memo) for c in node.children]))
+def forward(self, node):
+    return self.encode(node, {})
+""",
+    "class_list": """
+collected = []
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.collected.append(h)
+    return h
+def forward(self, node):
+    self.collected.clear()
+    return self.encode(node) + sum(self.collected)
+""",
+    "generator": """
+def walk(self, node):
+    for child in node.children:
+        yield from self.walk(child)
+    yield self.emb(torch.tensor(node.word))
+def forward(self, node):
+    return torch.stack(list(self.walk(node))).mean(0)
+""",
+    "nonlocal_total": """
+def forward(self, node):
+    total = torch.zeros(4)
+    def walk(x):
+        nonlocal total
+        total = total + self.join(x, [walk(c) for c in x.children])
+        return total
+    return walk(node)
+""",
+    "growing_list": """
+def encode(self, node):
+    h, found = self.emb(torch.tensor(node.word)), []
+    for child in node.children:
+        found += self.encode(child)
+    return [h, *found]
+def forward(self, node):
+    return torch.stack(self.encode(node)).mean(0)
+""",
+    "head_sets_attribute": """
+def encode(self, node):
+    return self.join(node, [self.encode(c) for c in node.children])
+def forward(self, tree):
+    tree.h = self.encode(tree)
+    return tree.h
 """,
     "setting": """
 def encode(self, node):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import torch
 from language import Phrase, Tree, V
 from repository_programs import AstNode, BinOp, Cell, Layout, Num, Var, Vertex
+
+LONG = os.environ.get("CORTEX_FUZZ") == "long"
+MOST = 3 if LONG else 2
+"""Children of a node; some modules have a kind for each number of them."""
 
 
 def similar_trees():
@@ -49,12 +54,12 @@ class Word:
 
 
 def dependency(depth=3):
-    count = random.randint(0, 3) if depth else 0
+    count = random.randint(0, MOST) if depth else 0
     return Word(random.randrange(V), [dependency(depth - 1) for _ in range(count)])
 
 
 def ast_node(depth=3):
-    count = random.randint(0, 3) if depth else 0
+    count = random.randint(0, MOST) if depth else 0
     return AstNode(random.randrange(V), [ast_node(depth - 1) for _ in range(count)])
 
 

@@ -7,7 +7,7 @@ the length of the list, the length is asked for instead, which leaves one questi
 from __future__ import annotations
 
 from cortex.frontend.builder import builder
-from cortex.frontend.facts import Answer, Path
+from cortex.frontend.facts import Answer, Path, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Restart
 from cortex.ra.ir import Counts, Equals, Fact, Length, Value
@@ -29,7 +29,12 @@ def _length(name: str, path: Path) -> Answer:
     """The number of children that the attribute says, if it is the number of children in a list of the node itself."""
     b = builder()
     relation = b.knowledge.counts.get(name)
-    if path or relation is None or not b.facts.ask(Counts(name, relation)):
+    if path or relation is None:
+        return None
+    if not b.facts.ask(Counts(name, relation)):
+        if type(b.facts.oracle) is Seen and not b.knowledge.model.explores:
+            b.knowledge.counts[name] = None
+            raise Restart
         return None
     return b.facts.ask(Length(relation))
 
@@ -37,7 +42,8 @@ def _length(name: str, path: Path) -> Answer:
 def learn_counts(k: Knowledge, guard: tuple[Fact, ...]) -> None:
     """Learn which attributes are lengths of lists from the facts of a real node, and trace anew if any is.
 
-    One child proves nothing: many attributes are 1. A wrong guess costs a question, no more.
+    One child proves nothing: many attributes are 1. A wrong guess costs a question; where all that was
+    seen can be traced again, the first node that refutes it ends it.
     """
     lengths: dict[Answer, str] = {}
     for fact in guard:

@@ -57,9 +57,7 @@ def roll(
             known[let.name] = NotAlike(reason.reason, reason.span or let.span)
     names = []
     for result in results:
-        value = rolling.settled(_alike(known[result]))
-        if isinstance(value, Stack):
-            raise NotAlike("a state is a stack of its children's values")
+        value = rolling.named(rolling.settled(_alike(known[result])))
         if isinstance(value, Part):
             raise NotAlike(f"a state is made from {_child(value)} alone")
         names.append(value.name)
@@ -88,7 +86,7 @@ class Rolling:
             case ir.Field(_, (ir.Each(relation), *_)) | ir.State(_, (ir.Each(relation), *_)):
                 return Part(self.emit(op), (relation, None))
             case ir.OverChildren(_, x):
-                return Whole(self.emit(rename_operands(op, {x: self._named(self.settled(_alike(known[x]))).name})))
+                return Whole(self.emit(rename_operands(op, {x: self.named(self.settled(_alike(known[x]))).name})))
             case _:
                 return self.apply(op, {x: _alike(known[x]) for x in operand_names(op)})
 
@@ -101,7 +99,7 @@ class Rolling:
         settled = {x: self.settled(v) for x, v in operands.items()}
         if any(isinstance(v, Stack) for v in settled.values()):
             return through_stack(self, op, settled)
-        named = {x: self._named(v) for x, v in settled.items()}
+        named = {x: self.named(v) for x, v in settled.items()}
         parts = {v.child: v for v in named.values() if isinstance(v, Part)}
         if isinstance(op, ir.Concat) and (len(parts) > 1 or (self.unstack_all and len(op.xs) > 1)):
             each = tuple(settled[x] for x in op.xs)
@@ -148,7 +146,7 @@ class Rolling:
         if isinstance(x, Stack) or isinstance(y, Stack):
             return None
         if not any(isinstance(v, Fold) and v.fn == fn for v in (x, y)):
-            x, y = self._named(self.settled(x)), self._named(self.settled(y))
+            x, y = self.named(self.settled(x)), self.named(self.settled(y))
             if not (isinstance(x, Part) and isinstance(y, Part) and x.child != y.child):
                 return None
         added = self._terms(fn, y)
@@ -161,12 +159,16 @@ class Rolling:
     def _terms(self, fn: FoldFn, value: Value) -> tuple[Whole | Part, ...]:
         if isinstance(value, Fold) and value.fn == fn:
             return value.terms
-        return (self._named(self.settled(value)),)
+        return (self.named(self.settled(value)),)
 
-    def _named(self, value: Whole | Part | Stack) -> Whole | Part:
-        if isinstance(value, Stack):
+    def named(self, value: Whole | Part | Stack) -> Whole | Part:
+        """`value`, where a stack of what is no child's own (the maxima of two states) is put together again."""
+        if not isinstance(value, Stack):
+            return value
+        parts = [self.named(self.settled(part)) for part in value.parts]
+        if any(isinstance(part, Part) for part in parts):
             raise NotAlike("a stack of children's values is used in a way that mixes them")
-        return value
+        return Whole(self.emit(ir.Concat(tuple(part.name for part in parts), value.axis)))
 
 
 NOWHERE = ir.Let("t", ir.Fill(0.0, ()), ir.TensorType(()))

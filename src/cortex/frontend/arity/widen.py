@@ -158,22 +158,24 @@ class _Widening:
     def _check_items(self, lengths: Lengths, kind: Traced) -> None:
         """Refuse a model that does different things for different children.
 
-        That an attribute of a child is None may be asked, if the model fails where it is or does not care.
+        Whether an attribute of a child is None may be asked, if the model does not care, or fails where it is.
         """
         asked = [(test, answer) for test, answer in _facts(kind.guard) if _item(test, self.chosen) is not None]
-        for test, answer in asked:
-            if not isinstance(test, IsNone) or answer is True or len(test.path) > 1:
+        for test, _ in asked:
+            if not isinstance(test, IsNone) or len(test.path) > 1:
                 what = "being a leaf" if isinstance(test, IsLeaf) else f"'{test.name}'"
                 raise NotAlike(f"what it does depends on {what} of a child")
-        for test, _ in asked:
+        for test, is_none in asked:
             if _item(test, self.chosen) not in (0, max(lengths.values()) - 1):
                 continue  # the others are like these
             assert isinstance(test, IsNone)
             try:
-                other = self._attempt(lengths, {test: True})
+                other = self._attempt(lengths, {test: not is_none})
             except (NeedsExample, NeedsStates):
                 raise NotAlike(f"what it does where '{test.name}' of a child is None is not known") from None
-            if isinstance(other, Traced) and (other.lets, other.results) != (kind.lets, kind.results):
+            same = isinstance(other, Traced) and (other.lets, other.results) == (kind.lets, kind.results)
+            fails_for_none = not isinstance(other, Traced) and not is_none
+            if not same and not fails_for_none:
                 raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
 
     def _exclude(self, merged: Traced, checked: CheckedLengths) -> None:

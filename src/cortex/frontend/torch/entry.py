@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +18,11 @@ from torch.nn.modules.module import _global_forward_hooks as _EVERYWHERE  # noqa
 from torch.nn.modules.module import _global_forward_pre_hooks as _BEFORE_EVERYWHERE  # noqa: N812
 
 from cortex.errors import ModelError
-from cortex.frontend.spans import span_of_function
+from cortex.frontend.spans import is_library, span_of_function
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.interface import Interface, nodes_among
-from cortex.frontend.torch.outside import Space
+from cortex.frontend.torch.outside import ClassAttributes, Space
 from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
 from cortex.frontend.torch.serving import Request
@@ -115,6 +116,9 @@ class Entry:
             for path, part in module.named_modules():
                 name = ".".join([label or "self", *([path] if path else [])])
                 found[id(part)] = Space(name, (vars(part),))
+                for cls in type(part).__mro__:
+                    if not is_library(getattr(sys.modules.get(cls.__module__), "__file__", None) or ""):
+                        found.setdefault(id(cls), Space(cls.__name__, (ClassAttributes(cls),)))
                 for key, held in vars(part).items():
                     if is_node(held) and hasattr(held, "__dict__") and not isinstance(held, ModuleType | dict):
                         found.setdefault(id(held), Space(f"{name}.{key}", (vars(held),)))
@@ -198,9 +202,10 @@ class Signature:
         nodes = nodes_among(arguments)
         data = (torch.Tensor, np.ndarray)
         if not nodes:
+            given = ", ".join(f"'{name}' is a {type(value).__name__}" for name, value in arguments.items())
             raise ModelError(
-                f"{entry.name} is given no structure, only {', '.join(arguments) or 'nothing'}. Give an object with "
-                "the attributes that forward reads.",
+                f"{entry.name} is given no structure: {given or 'it has no arguments'}. Give an object with the "
+                "attributes that forward reads.",
                 span_of_function(entry.routine.function.__code__),
             )
         for name, value in arguments.items():

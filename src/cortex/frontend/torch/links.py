@@ -18,8 +18,11 @@ class Links:
     """Relations, learned while calls are seen; those that results depend on are relations of the model."""
 
     def __init__(self) -> None:
-        self.itemized: set[str] = set()
-        """Lists of which not every item is a node that is called; their items are slots."""
+        self.itemized: dict[str, int] = {}
+        """Lists of which not every item is a node that is called; their items are slots.
+
+        With how much was known of calls when that was seen: others may turn out to be called too.
+        """
         self.relations: dict[str, Relation] = {}
         """All of them, by name."""
         self._split: set[str] = set()
@@ -57,11 +60,15 @@ class Links:
 
     def itemize(self, name: str) -> None:
         """Take the items of a list for slots of their own."""
-        self.itemized.add(name)
+        self.itemized[name] = self._known_callers
         for relation, base in self._lists.items():
             if base == name:
                 self.relations[relation].callers.clear()
         raise Restart
+
+    @property
+    def _known_callers(self) -> int:
+        return sum(len(relation.callers) for relation in self.relations.values())
 
     def made(self, b: TorchBuilder, cut: Cut) -> None:
         """A call is made."""
@@ -128,7 +135,7 @@ class Links:
         """Note the relations that results depend on."""
         reads = [(let, let.op.path[0]) for let in b.reachable(results) if isinstance(let.op, State)]
         self._refuse_chains(b, reads)
-        used = {hop for _, hop in reads}
+        used = dict.fromkeys(hop for _, hop in reads)
         items: dict[str, set[int]] = {}
         for hop in used:
             if hop.name in self.relations:
@@ -136,6 +143,10 @@ class Links:
             if isinstance(hop, Item):
                 items.setdefault(hop.name, set()).add(hop.index)
         self._split_where_needed(b)
+        if stale := [name for name, known in self.itemized.items() if known < self._known_callers]:
+            for name in stale:
+                del self.itemized[name]
+            raise Restart
         self._note_partly_called(b)
         for name, indices in items.items():
             relation = self.relations.get(name)

@@ -21,21 +21,24 @@ from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
+from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
+from cortex.frontend.torch.look_into import look_into, named
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
-from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names, remembered
+from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
-from cortex.frontend.torch.unknown import Memo, Unknown, Visited, blurred
+from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import IsNone, Slot, TensorType
 from cortex.ra.ir import Value as ValueOf
@@ -61,7 +64,9 @@ class TorchModel(TracedModel):
         self.opaque_methods: set[Any] = set()
         self.links = Links()
         self.changes = Changes()
-        self.mixed: set[Steps] = set()
+        self.child_lists = ChildLists()
+        self._late = LateQuestions()
+        self._mixed: set[Steps] = set()
         """What holds values of different categories in different nodes."""
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
@@ -120,6 +125,7 @@ class TorchModel(TracedModel):
         k.slots.clear()
         k.lists.clear()
         self.links.forgotten()
+        self._late.forget()
 
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
@@ -153,6 +159,10 @@ class TorchModel(TracedModel):
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 
+    def shown_states(self) -> tuple[str, ...]:
+        """Those that the result is made from."""
+        return tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
+
     def states(self) -> StateForm:
         """The states of all roles that have been traced, and the arguments that calls pass."""
         found = {name: kind for role in self.roles for name, kind in role.types.items()} | self._passed_types
@@ -181,54 +191,14 @@ class TorchModel(TracedModel):
         passed = {name: b.values(value) for name, value in given.items() if isinstance(b.role.given[name], Passed)}
         result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
         for name, value in given.items():
-            if name in passed and _named(b.values(value)) != _named(passed[name]):
+            if name in passed and named(b.values(value)) != named(passed[name]):
                 raise ModelError(
                     f"recursive calls change their argument '{name}', which the caller would see. Return the new value "
                     "instead, and let the caller use that.",
                     span_of_function(b.role.routine.function.__code__),
                 )
-            self._look_into(b, name, value, result)
+            look_into(b, name, value, result)
         return result
-
-    def _look_into(self, b: TorchBuilder, name: str, value: Any, result: Any) -> None:
-        """See what a call has put into a collection that it was given."""
-        token = b.role.given[name]
-        assert b.role.routine is not None
-        span = span_of_function(b.role.routine.function.__code__)
-        if isinstance(token, Content) and Content.of(value) != token:
-            raise ModelError(
-                f"recursive calls change their argument '{name}', which is {token.text} at first. Return it instead.",
-                span,
-            )
-        if token is list and value:
-            raise ModelError(
-                f"recursive calls append to the list '{name}', of which every call has its own here. Store what is "
-                "to be collected on the node (node.h = h), and read it from the nodes afterwards.",
-                span,
-            )
-        if isinstance(value, dict | set) and token in FRESH:
-            if all(type(key) is Unknown for key in value):
-                return
-            if (
-                isinstance(value, dict)
-                and (key := next((k for k in b.keys(()) if dict.__contains__(value, k)), None)) is not None
-            ):
-                b.store((), remembered(name), value[key])
-            if name not in b.role.changes:
-                b.role.changes.add(name)
-                raise Restart
-            own = b.keys(())
-            asked = isinstance(value, Memo | Visited) and any(key is k or key == k for key in value.asked for k in own)
-            kept = (
-                next((value[k] for k in own if dict.__contains__(value, k)), None) if isinstance(value, dict) else None
-            )
-            if asked and (kept is None or _named(b.values(kept)) != _named(b.values(result))):
-                raise ModelError(
-                    f"a call looks into '{name}' whether its node was there before, and would then return something "
-                    "else than the first time. A shared node has one result here: remember that in a dictionary "
-                    "(memo[id(node)] = h), and return it.",
-                    span,
-                )
 
     def _node(self, b: TorchBuilder) -> Any:
         """The real node that is traced for."""
@@ -329,7 +299,8 @@ class TorchModel(TracedModel):
                     if len(self.roles) > MOST_ROLES:
                         raise fail(
                             f"{routine.label} is called with more than {MOST_ROLES} different constants, which makes "
-                            "as many different calls. What differs from node to node has to be a field of the node."
+                            "as many different calls. What differs from node to node has to be a field of the node, "
+                            "or a tensor that is passed on: torch.tensor(0.0) at first."
                         )
                 return self._roles[key]
 
@@ -379,7 +350,8 @@ class TorchModel(TracedModel):
         b.accessors.of_calls = mode == "calls"
         self.roles.clear()
         self.links.clear()
-        self.mixed.clear()
+        self.child_lists.clear()
+        self._mixed.clear()
         self._categories.clear()
         raise Restart
 
@@ -387,11 +359,12 @@ class TorchModel(TracedModel):
         """What the names of a role's states begin with."""
         return "" if self.mode == "plain" else f"{role.tag}_"
 
-    def tell_apart(self, steps: Steps, category: str) -> None:
-        """Nodes with values of different categories in the same place are of different kinds."""
-        if self._categories.setdefault(steps, category) != category and steps not in self.mixed:
-            self.mixed.add(steps)
+    def is_mixed(self, steps: Steps, category: str) -> bool:
+        """Are there values of different categories in the same place? Such nodes are of different kinds."""
+        if self._categories.setdefault(steps, category) != category and steps not in self._mixed:
+            self._mixed.add(steps)
             raise Restart
+        return steps in self._mixed
 
     def note_call(self, b: TorchBuilder, cut: Cut) -> None:
         """Remember the types of what a call is given, and that it is made."""
@@ -420,7 +393,8 @@ class TorchModel(TracedModel):
                     self.restart()
                 raise ModelError(
                     f"{self._what(role)} returns {form.text()} for some nodes and {role.result.text()} for others. "
-                    "All calls have to return the same form."
+                    "All calls have to return the same form: where there is nothing, return zeros; return no lists "
+                    "that grow, but store their items on the nodes (node.h = h), or return their sum."
                 )
             role.result = form
             values |= zip(role.result_names(prefix), returned, strict=True)
@@ -439,12 +413,15 @@ class TorchModel(TracedModel):
             if known.shape != value.shape:
                 raise ModelError(
                     f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} "
-                    "for others. Results of all calls have to have the same shapes.",
+                    "for others. Results of all calls have to have the same shapes: use view, squeeze or unsqueeze.",
                     value.let.span,
                 )
         if b.tag.endswith(PASSING) or not self.links.is_split(role.tag):
             values |= self._passes(b)
-        self.links.settle(b, tuple(value.name for value in values.values()))
+        self._late.drop(b)
+        names = tuple(value.name for value in values.values())
+        self.links.settle(b, names)
+        self.child_lists.learn(b, names)
         return values
 
     def _what(self, role: Role) -> str:
@@ -468,10 +445,6 @@ class TorchModel(TracedModel):
                         self._passed_types.clear()
                         raise Restart
         return found
-
-
-def _named(values: tuple[Form, list[Value]]) -> tuple[Form, list[str]]:
-    return values[0], [value.name for value in values[1]]
 
 
 def _tag(routine: Routine) -> str:

@@ -8,9 +8,10 @@ refused. Afterwards everything is as it was before the trace.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,6 +31,32 @@ DEPTH = 3
 """Collections inside collections are looked into this far."""
 
 
+class ClassAttributes(MutableMapping[str, Any]):
+    """Data that a class binds for all its instances, and what code binds there."""
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+
+    def __iter__(self) -> Iterator[str]:
+        return (n for n, x in list(vars(self._cls).items()) if not n.startswith("__") and not _is_code(x))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self._cls)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self._cls, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self._cls, name)
+
+
+def _is_code(x: Any) -> bool:
+    return callable(x) or hasattr(x, "__get__")
+
+
 @dataclass(frozen=True, eq=False)
 class Space:
     """Names that code can bind: all attributes of an object, or the global names that functions use (`names`).
@@ -38,14 +65,15 @@ class Space:
     """
 
     label: str
-    held: tuple[dict[str, Any], ...]
+    held: tuple[dict[str, Any] | ClassAttributes, ...]
     names: frozenset[str] | None = None
 
-    def bound(self) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    def bound(self) -> Iterator[tuple[dict[str, Any] | ClassAttributes, str, Any]]:
         """What each name is bound to."""
         for each in self.held:
+            get: Any = each.get if isinstance(each, ClassAttributes) else partial(dict.get, each)  # a scope has its own
             for name in [n for n in each if n not in UNWATCHED] if self.names is None else self.names:
-                if (value := dict.get(each, name, MISSING)) is not MISSING:
+                if (value := get(name, MISSING)) is not MISSING:
                     yield each, name, value
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Set
 from types import CodeType, FrameType
 
 from cortex.errors import ModelError
 from cortex.frontend.builder import builder
-from cortex.frontend.spans import is_library, span_at
+from cortex.frontend.spans import fail, is_library, span_at
+from cortex.frontend.torch.routines import Routine
 
 
 def refuse_unseen_recursion(seen: Set[CodeType]) -> None:
@@ -20,10 +22,23 @@ def refuse_unseen_recursion(seen: Set[CodeType]) -> None:
         code = frame.f_code
         if code in running:
             raise ModelError(
-                f"{code.co_name} calls itself, and such calls are seen only of methods of modules and of functions at "
-                f"the top of a file. Make {code.co_name} one of these.",
+                f"{code.co_name} calls itself, and such calls are seen only of methods of modules, and of functions at "
+                f"the top of a file that are called by these. Make {code.co_name} one of them.",
                 span_at(code, frame.f_lasti),
             )
         if code not in seen and not code.co_name.startswith("<") and not is_library(code.co_filename):
             running.add(code)
+        frame = frame.f_back
+
+
+def refuse_generator(routine: Routine) -> None:
+    """Refuse a generator that is called while it runs: it would go on over the whole structure."""
+    code = routine.function.__code__
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and code.co_flags & inspect.CO_GENERATOR:
+        if frame.f_code is code:
+            raise fail(
+                f"{routine.label} is a generator that calls itself; what it yields for a child is no result that a "
+                "node can keep. Store it on the node (node.h = h), and go through the nodes with a method of theirs."
+            )
         frame = frame.f_back

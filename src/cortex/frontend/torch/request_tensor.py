@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import Row
-from cortex.frontend.torch.steps import At
+from cortex.frontend.torch.steps import At, identifier
 
 PLAIN = (str, int, float, bool, tuple, type(None))
 
@@ -84,7 +84,8 @@ class RequestTensor:
         if isinstance(key, int):
             row, name = Row(self._cortex_name, number=key), f"{self._cortex_name}_{key}"
         elif isinstance(key, NodeField):
-            row, name = Row(self._cortex_name, key._cortex_steps), f"{self._cortex_name}_of_{key._cortex_name}"
+            steps = key._cortex_steps
+            row, name = Row(self._cortex_name, steps), f"{self._cortex_name}_of_{identifier(steps)}"
         else:
             raise fail(
                 f"a tensor that is given beside the structure is indexed with a {type(key).__name__}; an integer field "

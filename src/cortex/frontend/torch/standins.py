@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from cortex.frontend.builder import asked_by_user, builder
-from cortex.frontend.facts import ABSENT
+from cortex.frontend.facts import ABSENT, Path
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
@@ -59,7 +59,7 @@ class TorchNode(Place):
         return type(self._cortex_sample)
 
     def _cortex_text(self) -> str:
-        return text(self._cortex_steps)
+        return said(self._cortex_steps)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_cortex") or (name.startswith("__") and not hasattr(self._cortex_sample, name)):
@@ -120,7 +120,7 @@ class TorchNode(Place):
         if type(sample) not in (list, tuple):
             return present(b, (*steps, ITEMS))
         if (*steps, ITEMS) not in b.places:
-            b.places[*steps, ITEMS] = _sequence(b, steps, b.accessors.name(steps), sample)
+            b.places[*steps, ITEMS] = _sequence(b, steps, sample)
         return b.places[*steps, ITEMS]
 
     def __contains__(self, key: object) -> bool:
@@ -152,13 +152,16 @@ class TorchNode(Place):
         return dir(self._cortex_sample) if asked_by_user() else []
 
 
+ORDER = ("lt", "le", "gt", "ge")
+
+
 class NodeField(TorchAttribute):
     """A number, a text, an array or a tensor that a node holds."""
 
     __slots__ = ("_cortex_steps",)
 
-    def __init__(self, name: str, steps: Steps) -> None:
-        super().__init__(Place(()), name)
+    def __init__(self, name: str, steps: Steps, path: Path = ()) -> None:
+        super().__init__(Place(path), name)
         self._cortex_steps = steps
 
     @property  # type: ignore[misc]  # object's can also be set
@@ -176,6 +179,14 @@ class NodeField(TorchAttribute):
 
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
+
+    def _cortex_compare(self, name: str, other: object) -> Any:
+        """What is asked of a number in an order is how it compares: its values would be as many kinds of node."""
+        sample, is_count = self._cortex_sample(), tracing().knowledge.counts.get(self._cortex_name) is not None
+        if name in ORDER and type(sample) in (int, float) and type(other) in (int, float) and not is_count:
+            number = (Attr("__float__"), Called(())) if isinstance(other, float) else ()
+            return ask_value((*self._cortex_steps, *number, Attr(f"__{name}__"), Called((other,))))
+        return super()._cortex_compare(name, other)
 
     def __contains__(self, item: object) -> bool:
         return item in self._cortex_tag()
@@ -221,7 +232,7 @@ class Method:
                 return function(self._owner, *args, **kwargs)
         if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
-                f"{text(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
+                f"{said(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
                 "it is not Python code, or goes through the whole structure. Give it constants, or none."
             )
         return present(b, (*self._steps, Called(args)))
@@ -263,6 +274,14 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 
 
+def said(steps: Steps) -> str:
+    """What the steps lead to, as the user calls it: from a node, or from an argument of forward."""
+    first = steps[0] if steps else None
+    if isinstance(first, Attr) and first.name.startswith(ARGUMENT):
+        return text(steps[1:], first.name.removeprefix(ARGUMENT))
+    return text(steps)
+
+
 def is_stand_in(value: Any) -> bool:
     """Does this stand for a node of the user's, so that a method can be called on it?"""
     return type(value) is TorchNode or (type(value) in (NodeTuple, NodeList) and _is_nested(value._cortex_steps))
@@ -277,9 +296,9 @@ def _is_nested(steps: Steps) -> bool:
 def ask_value(steps: Steps) -> Any:
     """What the steps lead to, a plain value, as a fact."""
     b = tracing()
-    name = b.accessors.name(steps)
+    name, path = b.where(steps)
     b.knowledge.tags.setdefault(name)
-    return b.facts.ask(ValueOf(name))
+    return b.facts.ask(ValueOf(name, path))
 
 
 def present(b: TorchBuilder, steps: Steps) -> Any:
@@ -292,19 +311,20 @@ def present(b: TorchBuilder, steps: Steps) -> Any:
 def _present(b: TorchBuilder, steps: Steps) -> Any:
     if len(steps) > 2:
         refuse_unseen_recursion(b.recursive_code)
-    name = b.accessors.name(steps)
+    name, path = b.where(steps)
     b.knowledge.read.setdefault(name)
-    sample = b.facts.oracle.sample(name, ())
+    sample = b.facts.oracle.sample(name, path)
     if sample is ABSENT:
-        _absent(b, steps, name)
+        _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if b.facts.ask(IsNone(name)):
+    if b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
-    b.model.tell_apart(steps, category(sample))
-    if steps in b.model.mixed:
+    if sample is None:
+        return object()  # it is supposed to be something else than it is; what it is then is not known
+    if b.model.is_mixed(b.accessors.steps(name) if path else steps, category(sample)):
         ask_value((*steps, CATEGORY))
     if isinstance(sample, bool | np.bool_):
         return bool(ask_value(steps))
@@ -313,9 +333,9 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         return sample
     if isinstance(sample, PLAIN + DATA):
         is_indexable = isinstance(sample, (str, bytes, *DATA))
-        return IndexableNodeField(name, steps) if is_indexable else NodeField(name, steps)
+        return IndexableNodeField(name, steps, path) if is_indexable else NodeField(name, steps, path)
     if type(sample) in (list, tuple) and not _is_below_list(steps):
-        return _sequence(b, steps, name, sample)
+        return _sequence(b, steps, sample)
     return TorchNode(steps, sample)
 
 
@@ -325,13 +345,14 @@ def _is_below_list(steps: Steps) -> bool:
     return is_item and ask_value((*steps, FLOATS)) == "none"
 
 
-def _sequence(b: TorchBuilder, steps: Steps, name: str, sample: Any) -> Any:
+def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
+    (own, path), name = b.where(steps), b.accessors.name(steps)
     if sample and not _is_nested(steps) and all(isinstance(x, int | float) for x in sample):
-        return IndexableNodeField(name, steps)
+        return IndexableNodeField(own, steps, path)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
-        b.knowledge.tags.setdefault(name)
-        b.facts.ask(Length(name))
+        b.knowledge.tags.setdefault(own)
+        b.facts.ask(Length(own, path))
         items: list[Any] = [_node(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
     else:
         if name not in b.model.links.itemized:
@@ -352,14 +373,14 @@ def _node(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
     return node
 
 
-def _absent(b: TorchBuilder, steps: Steps, name: str) -> None:
+def _absent(b: TorchBuilder, steps: Steps, name: str, path: Path) -> None:
     """The object has no such attribute: what Python says, once it is a fact."""
     if not b.accessors.may_be_absent(name):
         b.accessors.may_lack(name)
         b.model.restart()
-    b.facts.ask(IsNone(name))
+    b.facts.ask(IsNone(name, path))
     ask_value(_has(steps))
-    raise AttributeError(f"{text(steps[:-1])} has no {text(steps[-1:], '')}")
+    raise AttributeError(f"{said(steps[:-1])} has no {text(steps[-1:], '')}")
 
 
 def _has(steps: Steps) -> Steps:

@@ -18,19 +18,21 @@ from cortex.frontend.facts import ABSENT
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.pointwise import as_float, fill
 from cortex.frontend.signals import NeedsStates
-from cortex.frontend.spans import fail
+from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.forms import Form, Path, flatten
 from cortex.frontend.torch.outside import Outside
+from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in
-from cortex.frontend.torch.steps import Attr, Steps, text
+from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in, said
+from cortex.frontend.torch.steps import Attr, Steps
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.unknown import Unknown, blur
+from cortex.ir.source import Span
 from cortex.ra.ir import Hop, State
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Cut:
     passed: dict[str, list[Value]]
     inherits: tuple[tuple[str, str], ...]
     """The call's parameters that are tensors of the request, and the caller's."""
+    asked: int
+    """How many questions had been asked before."""
 
 
 @dataclass(eq=False)
@@ -70,6 +74,7 @@ class TorchBuilder(Builder):
     """What stands for the objects that the code has reached."""
     cuts: list[Cut] = field(default_factory=list)
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
+    _set_at: dict[tuple[Steps, str], Span | None] = field(default_factory=dict)
     _methods: list[tuple[Any, Steps, int]] = field(default_factory=list)
 
     @property
@@ -83,6 +88,10 @@ class TorchBuilder(Builder):
     def recursive_code(self) -> set[CodeType]:
         """The code of routines, whose calls are seen."""
         return self.model.entry.seen_code
+
+    def where(self, steps: Steps) -> tuple[str, tuple[Hop, ...]]:
+        """The name of what the steps lead to, and the way to the node that has it: a child, or the node itself."""
+        return self.model.child_lists.where(self, steps)
 
     # Calls.
 
@@ -104,6 +113,7 @@ class TorchBuilder(Builder):
                     "Call it on each of them, and combine the results."
                 )
             return self._cut(routine, nodes[0], arguments)
+        refuse_generator(routine)
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
         if again and self.frames[again[-1]].steps != steps:
             self._recursive(routine, steps, again[-1])
@@ -146,7 +156,8 @@ class TorchBuilder(Builder):
                 "node.left, or each k in node.children."
             )
         inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
-        cut = Cut(role, steps, {name: values for name, (_, values) in passed.items()}, tuple(inherits.items()))
+        values = {name: values for name, (_, values) in passed.items()}
+        cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known))
         self.cuts.append(cut)
         self.model.note_call(self, cut)
         if role.result is None:
@@ -211,6 +222,7 @@ class TorchBuilder(Builder):
             if any(read and read[-1] == Attr(name) for read in self.model.ever_read):
                 self.model.restart()
         self._written[steps, name] = value
+        self._set_at[steps, name] = user_span()
 
     def stored(self, steps: Steps, name: str) -> Any:
         """What was stored there: by this call, or by another one as a state; ABSENT where nobody does."""
@@ -243,8 +255,9 @@ class TorchBuilder(Builder):
         for steps, name in self._written:
             if steps:
                 raise ModelError(
-                    f"{text(steps)}.{name} is set by the call for another node. Set attributes of the node that the "
-                    "method is called on, or pass the value as an argument of the call on that node."
+                    f"{said(steps)}.{name} is set by the call for another node. Set attributes of the node that a "
+                    "recursive method is called on, or pass the value as an argument of the call on that node.",
+                    self._set_at[steps, name],
                 )
         return {name: value for (_, name), value in self._written.items()}
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.standins import is_stand_in, tracing
 
 QUIET = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rmod",
@@ -79,26 +80,44 @@ def refuse_unknown(x: Any) -> None:
 
 
 class Memo(dict[Any, Any]):
-    """A dictionary that other calls have put their results in; knows what it was asked for."""
+    """A dictionary that other calls have put their results in; knows what it was asked for.
+
+    What they put there for their own nodes is not looked for here. Under any other key, theirs could be found.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[Any] = []
 
-    def __contains__(self, key: object) -> bool:
+    def _ask(self, key: object) -> None:
         self.asked.append(key)
+        _refuse_other_keys(self, key)
+
+    def __contains__(self, key: object) -> bool:
+        self._ask(key)
         return super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        if dict.__contains__(self, key):
+            _refuse_other_keys(self, key)
+        else:
+            self._ask(key)
+        return super().__getitem__(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As of a dictionary."""
-        self.asked.append(key)
+        self._ask(key)
         return super().get(key, default)
 
-    def __missing__(self, key: object) -> Any:
-        self.asked.append(key)
-        if isinstance(key, str):
-            next(unknown for unknown in self if type(unknown) is Unknown)._cortex_refuse()
-        raise KeyError(key)
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        """As of a dictionary."""
+        self._ask(key)
+        return super().setdefault(key, default)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """As of a dictionary."""
+        self._ask(key)
+        return super().pop(key, *default)
 
 
 class Visited(set[Any]):
@@ -110,7 +129,26 @@ class Visited(set[Any]):
 
     def __contains__(self, key: object) -> bool:
         self.asked.append(key)
+        _refuse_other_keys(self, key)
         return super().__contains__(key)
+
+
+def _refuse_other_keys(collection: Memo | Visited, key: object) -> None:
+    """Refuse to look for anything but a node, its `id`, or a tuple with one of these."""
+    if type(key) is Unknown or any(map(is_key_of_node, key if isinstance(key, tuple) else (key,))):
+        return
+    where = next((x._cortex_where for x in set(collection) if type(x) is Unknown), "a collection")
+    raise fail(
+        f"{where} is looked into for something else than a node, and calls on other nodes or earlier requests put "
+        "things there. Each call is computed by itself, so what they leave there is not known. Look for the node, or "
+        "for id(node), or store what is to be found on the node (node.h = h)."
+    )
+
+
+def is_key_of_node(key: object) -> bool:
+    """Is this what stands for a node that the trace has reached, or its `id`?"""
+    nodes = [place for place in tracing().places.values() if is_stand_in(place)]
+    return any(key is node or (type(key) is int and key == id(node)) for node in nodes)
 
 
 def blurred(kind: type, where: str) -> Any:

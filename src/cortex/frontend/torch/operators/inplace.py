@@ -25,7 +25,9 @@ def in_place(run: Callable[..., Any]) -> Callable[..., TorchTensor]:
             result = result._cortex_content()
         if isinstance(result, View):
             if viewed:
-                raise Unsupported("it changes the shape of a tensor of which there are views. Write x = x.t() or so.")
+                raise Unsupported(
+                    "it changes the shape of a tensor of which there are views. Write it without the underscore."
+                )
             shared = TorchTensor(input._cortex_held, input._cortex_meta, input._cortex_frozen)
             input._cortex_held = View(shared, result.read, result.write)
             input._cortex_viewed = False

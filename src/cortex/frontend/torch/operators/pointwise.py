@@ -47,7 +47,7 @@ def _rsub(input: Any, other: Any, alpha: float = 1) -> Value:
 
 def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Value:
     if rounding_mode is not None:
-        raise Unsupported(f"rounding_mode={rounding_mode!r}: only the exact quotient (None) can be compiled.")
+        raise Unsupported(f"rounding_mode={rounding_mode!r}: only the exact quotient can be compiled. Leave it out.")
     return arithmetic("div", value_of(input), value_of(other))
 
 

@@ -1,0 +1,63 @@
+"""Collections that calls pass along: what a call has put into them, once it has run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cortex.errors import ModelError
+from cortex.frontend.builder import Value
+from cortex.frontend.signals import Restart
+from cortex.frontend.spans import span_of_function
+from cortex.frontend.torch.collections_passed import FRESH, Content
+from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.roles import remembered
+from cortex.frontend.torch.unknown import Memo, Unknown, Visited
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.tracing import TorchBuilder
+
+
+def look_into(b: TorchBuilder, name: str, value: Any, result: Any) -> None:
+    """See what a call has put into a collection that it was given; refuse what its callers would have to know of."""
+    token = b.role.given[name]
+    assert b.role.routine is not None
+    span = span_of_function(b.role.routine.function.__code__)
+    if isinstance(token, Content) and Content.of(value) != token:
+        raise ModelError(
+            f"recursive calls change their argument '{name}', a {type(token.value).__name__}, which the caller would "
+            "see. Return what they compute instead, and let the caller use that.",
+            span,
+        )
+    if token is list and value:
+        raise ModelError(
+            f"recursive calls append to the list '{name}', and each call is computed by itself. Store what is to be "
+            "collected on the node (node.h = h) and read it from all nodes afterwards: [n.h for n in tree.nodes()], "
+            "where nodes() is a method of the tree that lists them. Or return the sum or the maximum of what is below.",
+            span,
+        )
+    if isinstance(value, dict | set) and token in FRESH:
+        if all(type(key) is Unknown for key in value):
+            return
+        if (
+            isinstance(value, dict)
+            and (key := next((k for k in b.keys(()) if dict.__contains__(value, k)), None)) is not None
+        ):
+            b.store((), remembered(name), value[key])
+        if name not in b.role.changes:
+            b.role.changes.add(name)
+            raise Restart
+        own = b.keys(())
+        asked = isinstance(value, Memo | Visited) and any(key is k or key == k for key in value.asked for k in own)
+        kept = next((value[k] for k in own if dict.__contains__(value, k)), None) if isinstance(value, dict) else None
+        if asked and (kept is None or named(b.values(kept)) != named(b.values(result))):
+            raise ModelError(
+                f"a call looks into '{name}' whether its node was there before, and would then return something "
+                "else than the first time. A shared node has one result here: remember that in a dictionary "
+                "(memo[id(node)] = h), and return it.",
+                span,
+            )
+
+
+def named(values: tuple[Form, list[Value]]) -> tuple[Form, list[str]]:
+    """The values by the names of their lets."""
+    return values[0], [value.name for value in values[1]]
