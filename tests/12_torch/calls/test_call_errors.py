@@ -99,6 +99,27 @@ def encode(self, node, before):
 def forward(self, node):
     return self.encode(node, torch.zeros(4))
 """,
+    "stored_by_kind": """
+def left(self, node):
+    node.h = self.join.bias + 1
+    self.down(node)
+def right(self, node):
+    node.h = torch.tanh(self.join.bias)
+    self.down(node)
+def down(self, node):
+    if node.left is not None:
+        if node.left.left is None:
+            self.left(node.left)
+            self.left(node.right)
+        else:
+            self.right(node.left)
+            self.right(node.right)
+def total(self, node):
+    return node.h if node.left is None else node.h + self.total(node.left) + self.total(node.right)
+def forward(self, node):
+    self.left(node)
+    return self.total(node)
+""",
     "missing_attribute": """
 def forward(self, node):
     if node.left is None:

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 
 from cortex.errors import ModelError
+from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import Restart
+from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import PASSING, Relation
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.standins import NodeList, NodeTuple
 from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.ra.ir import Hop, Item, Length, Let, Slot, State
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A trace: the node it was made for, and what was called on what, as roles and ways."""
+
+    builder: TorchBuilder
+    called: frozenset[tuple[str, Steps]]
+
+    def has(self, way: Steps) -> bool:
+        """Does the way lead to something, from that node?"""
+        with suppress(Exception):  # of the user's attributes; who cannot read them has none
+            found = self.builder.facts.oracle.sample(*self.builder.where(way))
+            return found is not None and found is not ABSENT and not (isinstance(found, list | tuple) and not found)
+        return False
 
 
 class Links:
@@ -31,23 +50,34 @@ class Links:
         """Roles whose results were waited for, when it was not known whether anything depends on them."""
         self._asked: set[str] = set()
         """Roles of which it matters on what nodes they are called."""
+        self._sharing: set[str] = set()
+        """Roles that store the same attribute as others, where it matters which."""
         self._partly_called: set[tuple[str, str]] = set()
         """Roles and lists of which some calls take only some items."""
         self._lists: dict[str, str] = {}
         """The lists that relations are made for, by name of the relation."""
+        self._traces: dict[str, list[Traced]] = {}
+        """What calls of each role were seen to call, for each kind that was traced."""
+        self._by_kind: set[str] = set()
+        """Roles that some call makes for some kinds of its node, and not for others that have such nodes too."""
 
     def clear(self) -> None:
         """Start again with other nodes."""
         self.itemized.clear()
         self.relations.clear()
         self._asked.clear()
+        self._sharing.clear()
         self._partly_called.clear()
         self._lists.clear()
+        self._traces.clear()
+        self._by_kind.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
         for relation in self.relations.values():
             relation.users.clear()
+        self._traces.clear()
+        self._by_kind.clear()
 
     @property
     def uses(self) -> int:
@@ -148,6 +178,7 @@ class Links:
                 del self.itemized[name]
             raise Restart
         self._note_partly_called(b)
+        self._note_called_by_kind(b)
         for name, indices in items.items():
             relation = self.relations.get(name)
             base = name if relation is None else b.accessors.name(relation.steps)
@@ -162,9 +193,20 @@ class Links:
             self._split.clear()  # what was split because of what was supposed may do without
             raise Restart
 
+    def ask_who_stored(self, roles: Iterable[str]) -> None:
+        """The model depends on which of these roles stored an attribute: on what nodes each is called."""
+        self._sharing |= set(roles)
+        self.ask_who_called(roles)
+
     def ask_who_called(self, roles: Iterable[str]) -> None:
         """The model depends on which calls of these roles are made: lists whose items are not all called are slots."""
         self._asked |= set(roles)
+        if unclear := sorted(self._sharing & self._by_kind):
+            raise fail(
+                f"several methods store an attribute that is read later, and whether {unclear[0]} is called on a node "
+                "depends on the node that the call comes from. Store under different names in different methods, or "
+                "call one method and decide in it, by an argument or by a field of the node it is called on."
+            )
         for role, base in self._partly_called:
             if role in self._asked and base not in self.itemized:
                 self.itemize(base)
@@ -178,6 +220,18 @@ class Links:
         for (role, way), items in called.items():
             if len(items) != len(b.places[way]):
                 self._partly_called.add((role, b.accessors.name(way)))
+        self.ask_who_called(())
+
+    def _note_called_by_kind(self, b: TorchBuilder) -> None:
+        """Note the roles that this kind calls on nodes which other kinds have too and do not call, or the reverse."""
+        called = frozenset(
+            (cut.role.tag, cut.steps[:-1] if self._is_item(b, cut.steps) else cut.steps) for cut in b.cuts
+        )
+        here = Traced(b, called)
+        for other in self._traces.setdefault(b.tag, []):
+            for one, two in ((here, other), (other, here)):
+                self._by_kind |= {role for role, way in one.called - two.called if two.has(way)}
+        self._traces[b.tag].append(here)
         self.ask_who_called(())
 
     def _refuse_chains(self, b: TorchBuilder, reads: list[tuple[Let, Hop]]) -> None:

@@ -310,7 +310,7 @@ class TorchModel(TracedModel):
             return roles[-1] if roles else None
         tags = tuple(role.tag for role in roles)
         name = "_".join([identifier(steps), "stored", *tags])
-        self.links.ask_who_called(tags)
+        self.links.ask_who_stored(tags)
         b.accessors.relate(name, Storing(tags, steps))
         b.knowledge.tags.setdefault(name)
         tag = b.facts.ask(ValueOf(name))
