@@ -175,15 +175,16 @@ def test_nothing_names_this_machine() -> None:
 
 
 def test_import_is_fast_and_light() -> None:
-    program = "import cortex, sys; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    told = "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    program = f"import cortex, sys; {told}"
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
         loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - start)
     heavy = {"torch", "llvmlite", "islpy", "z3", "pyopencl", "cuda", "click", "rich", "safetensors"}
-    assert not heavy & set(loaded.split())
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    before = subprocess.run([sys.executable, "-c", f"import sys; {told}"], capture_output=True, text=True, check=True)
     empty = time.perf_counter() - start
+    assert not heavy & (set(loaded.split()) - set(before.stdout.split()))  # a package may load parts of itself always
     assert min(seconds) - empty < 0.3

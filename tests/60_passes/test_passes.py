@@ -26,6 +26,7 @@ from cortex.passes.pipeline import PASSES
 from cortex.passes.remove_unused import remove_unused
 from cortex.passes.share_packings import share_packings
 from cortex.passes.simplify_indices import simplify_indices
+from cortex.runtime.linearize import linearize
 from cortex.schedule.default import Choices
 
 Golden = Callable[[str, str], None]
@@ -99,7 +100,7 @@ def test_every_stage_keeps_the_meaning(name: str, level: Literal["sse2", "avx2",
     trees = entry.structures(random.Random(2), 1, 20)[:1]
     if name in ("lstm", "gru", "tree_fc", "dag_rnn"):
         trees = _cut(trees[0])
-    form = fast.linearize(trees)
+    form = linearize(fast.compiled.model, trees)
     want = fast.interpret(trees)
     order = form.arrays["order"]
     given = dict(fast.weights) | {f"field_{k}": v for k, v in form.fields.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import make, trees  # noqa: F401
+from small_zoo import make, trees  # noqa: F401
 
 import cortex
 

@@ -97,7 +97,7 @@ def test_a_foreign_program_says_that_it_cannot_be_called() -> None:
     [
         (
             {"target": "riscv64"},
-            "there is no such target; there are x86-64-linux-gnu, aarch64-linux-gnu.",
+            "there is no such target; there are x86-64-linux-gnu, aarch64-linux-gnu, opencl, cuda.",
         ),
         ({"target": TARGET, "cpu": "z80"}, "cpu='z80': give one of neoverse-n1, neoverse-v2, apple-m1, native."),
         ({"cpu": "apple-m1"}, "cpu='apple-m1': give the target too"),

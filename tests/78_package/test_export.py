@@ -81,6 +81,7 @@ def test_unrolled_recursion(exported: Exported) -> None:
 
 
 @pytest.mark.parametrize("dedup", [False, True])
+@pytest.mark.filterwarnings("ignore:.curious. has 32 kinds")
 def test_everything_a_guard_can_ask(dedup: bool, exported: Exported) -> None:
     forests = [curious_forest(seed, count) for seed, count in enumerate([5, 60, 61])]
     steps = (*RECURSION_STEPS, Dedup()) if dedup else None

@@ -63,5 +63,10 @@ class Registers:
         return max(1, min(height, choice.tallest)), vectors
 
     def unroll(self, accumulators: int) -> int:
-        """Iterations of a reduction to run at a time: enough to hide what a loop costs, and no more, as all is code."""
+        """Iterations of a reduction to run at a time: enough to hide what a loop costs, and no more, as all is code.
+
+        Where elements come from registers, more: a load brings several, of which each is used.
+        """
+        if self.broadcasts > 1:
+            return 8 if accumulators * 5 <= self.count * 2 else 4 if accumulators * 5 <= self.count * 3 else 1
         return 4 if accumulators * 8 <= self.count else 2 if accumulators * 4 <= self.count else 1
