@@ -88,7 +88,7 @@ def rows_per_node(f: Func) -> int:
     return sum(b.shape[0] == NUM_NODES for b in f.buffers)
 
 
-@pytest.mark.parametrize("name", WITH_INPUTS)
+@pytest.mark.parametrize("name", ["gru", "tree_lstm_words"])
 def test_same_bits_on_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = zoo.load(name)
     batch = entry.structures(random.Random(1), 6, VOCAB)

@@ -87,7 +87,7 @@ def same(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_same_bits_in_the_same_form(name: str, again: Any) -> None:
     kind, make, _ = cases()[name]
-    examples = [make() for _ in range(16)]
+    examples = [make() for _ in range(6)]
     fast = cortex.compile(kind().eval(), examples=examples)
     got = again(fast, as_torch=True)
     for example in examples:
