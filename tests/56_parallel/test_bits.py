@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from cortex import zoo
+from cortex.bench.recursive import MODELS
 from cortex.ilir.ir import For, LoopKind
 from cortex.ir.node import walk
 from cortex.schedule.parallel_trees import ParallelTrees
@@ -19,7 +21,11 @@ def is_parallel(fast: Any) -> bool:
     return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(fast.compiled.func))
 
 
-@pytest.mark.parametrize("name", zoo.ENTRIES)
+# The models of the benchmarks; the others, which have the same loops, in the long run.
+NAMES = zoo.ENTRIES if os.environ.get("CORTEX_FUZZ") == "long" else MODELS
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_bits_do_not_depend_on_threads(compiled: Build, name: str) -> None:
     hidden = 24 if name in ("rntn", "mv_rnn") else 72
     serial, trees = compiled(name, hidden, 1, 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import os
 import random
 import subprocess
 import sys
@@ -84,7 +85,11 @@ def same(got: Any, want: Any) -> None:
             assert got == want
 
 
-@pytest.mark.parametrize("name", NAMES)
+# What is saved differs by the form of results and by what nodes are; all modules in the long run.
+SAVED = NAMES if os.environ.get("CORTEX_FUZZ") == "long" else NAMES[::3]
+
+
+@pytest.mark.parametrize("name", SAVED)
 def test_same_bits_in_the_same_form(name: str, again: Any) -> None:
     kind, make, _ = cases()[name]
     examples = [make() for _ in range(6)]
