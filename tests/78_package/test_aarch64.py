@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from c_program import Package, forest_of
 from c_tools import CROSS, EMULATOR, found
-from package_models import cell, cell_forest, weights
+from sums_and_products import cell, cell_forest, weights
 
 import cortex
 from cortex import zoo

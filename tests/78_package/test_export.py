@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from c_program import Answer, Package, forest_of
-from package_models import cell, cell_forest, counting, curious, curious_forest, weights
+from package_models import counting, curious, curious_forest
+from sums_and_products import cell, cell_forest, weights
 
 import cortex
 from cortex import zoo

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from c_program import Package
-from package_models import cell, cell_forest, curious, curious_forest, looping, star_forest, weights
+from package_models import curious, curious_forest, looping, star_forest
+from sums_and_products import cell, cell_forest, weights
 
 import cortex
 from cortex.compiler import RECURSION_STEPS

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from c_program import SANITIZERS, WARNINGS, checked
 from c_tools import RUNTIME, found
-from package_models import cell, cell_forest, curious, curious_forest, weights
+from package_models import curious, curious_forest
+from sums_and_products import cell, cell_forest, weights
 
 import cortex
 from cortex.codegen.target import CPUS, Target

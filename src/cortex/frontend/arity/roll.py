@@ -18,11 +18,11 @@ from cortex.frontend.arity.stack import through_stack
 from cortex.frontend.arity.unit_axes import drop_unit_axes
 from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Stack, Value, Whole
 from cortex.ra import ir
-from cortex.ra.rules.fold_constants import absorb_zeros, drop_neutral, fold_fills, shrink_fills
+from cortex.ra.rules import FILLS_AND_VIEWS
 from cortex.ra.rules.graph import Graph
-from cortex.ra.rules.merge_views import drop_broadcasts, drop_identities, merge_views, normalize_slices
+from cortex.ra.rules.merge_views import drop_identities, normalize_slices
 from cortex.ra.rules.over_children import count_invariants
-from cortex.ra.rules.sink_slices import sink_slices_into_views, slice_of_op
+from cortex.ra.rules.sink_slices import slice_of_op
 from cortex.ra.shapes import Declared, broadcast, operand_names, rename_operands
 
 FOLDS: dict[str, FoldFn] = {"add": "add", "sub": "add", "max": "max", "min": "min"}
@@ -185,13 +185,7 @@ RULES = (
     normalize_slices,
     drop_identities,
     drop_unit_axes,
-    fold_fills,
-    absorb_zeros,
-    drop_neutral,
-    shrink_fills,
-    merge_views,
-    drop_broadcasts,
-    sink_slices_into_views,
+    *FILLS_AND_VIEWS,
     _slices_sink,
 )
 """Only what brings the values of different children to one form: the rest of simplification comes later."""

@@ -20,11 +20,7 @@ from cortex.ra.rules.merge_views import drop_broadcasts, drop_identities, merge_
 from cortex.ra.rules.over_children import count_invariants, pull_products_out, use_lengths
 from cortex.ra.rules.sink_slices import sink_slices_into_ops, sink_slices_into_views
 
-RULES: tuple[Rule, ...] = (
-    use_lengths,
-    count_invariants,
-    normalize_slices,
-    drop_identities,
+FILLS_AND_VIEWS: tuple[Rule, ...] = (
     fold_fills,
     absorb_zeros,
     drop_neutral,
@@ -32,6 +28,14 @@ RULES: tuple[Rule, ...] = (
     merge_views,
     drop_broadcasts,
     sink_slices_into_views,
+)
+
+RULES: tuple[Rule, ...] = (
+    use_lengths,
+    count_invariants,
+    normalize_slices,
+    drop_identities,
+    *FILLS_AND_VIEWS,
     absorb_transposes,
     absorb_unit_axes,
     split_concats,
