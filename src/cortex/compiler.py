@@ -298,7 +298,7 @@ class Plan:
         return sharing(f, self.machine(), self.wishes.requests(m), self.threads)
 
     def _tiles(self, m: ra.Model, f: Func) -> TileFor:
-        return Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m))
+        return Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m), self.threads)
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:

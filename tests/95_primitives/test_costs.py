@@ -70,10 +70,10 @@ def test_data_comes_from_as_far_as_the_loop_that_touches_it_again() -> None:
 
 
 def test_rows_a_page_apart_crowd_one_place() -> None:
-    assert crowded(14, 4096, 32 * 1024) == 6
-    assert crowded(14, 2048, 32 * 1024) == 0
-    assert crowded(8, 8192, 32 * 1024) == 0
-    assert crowded(14, 4096, 48 * 1024) == 2
+    assert crowded(range(0, 14 * 4096, 4096), 32 * 1024) == 6
+    assert crowded(range(0, 14 * 2048, 2048), 32 * 1024) == 0
+    assert crowded(range(0, 8 * 8192, 8192), 32 * 1024) == 0
+    assert crowded(range(0, 14 * 4096, 4096), 48 * 1024) == 2
 
 
 def test_the_published_cost() -> None:

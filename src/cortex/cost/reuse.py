@@ -15,7 +15,7 @@ What is left comes from the previous call, as far as everything the nest touches
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import prod
@@ -120,22 +120,22 @@ def streaming_pays(size: int, m: Machine) -> bool:
     return 3 / m.rate(size) > 2 / far
 
 
-def tile_ns(m: Machine, height: int, vectors: int, steps: int, row_bytes: int = LINE) -> float:
-    """Nanoseconds of a register tile's sums, with all data near; its rows begin `row_bytes` apart.
+def tile_ns(m: Machine, height: int, vectors: int, steps: float, crowding: int = 0) -> float:
+    """Nanoseconds of a register tile's sums, with all data near but for `crowding` lines.
 
     Every step reads an element of each row. Rows that lie a multiple of a page apart share a few places of the nearest
-    cache: those that it cannot hold at once come from the next one, again and again.
+    cache: those that it cannot hold at once (`crowded`) come from the next one, again and again.
     """
-    far = crowded(height, row_bytes, m.l1) * LINE / m.rate(m.l2 / 2)
+    far = crowding * LINE / m.rate(m.l2 / 2)
     return steps * (max(step_limits(m, float(height), vectors)) + far) + 2 * height * vectors * m.load + TILE_NS
 
 
-def crowded(rows: int, row_bytes: int, size: int) -> int:
-    """Lines in excess of what a cache of `size` bytes holds at the place of each, of one line of every row.
+def crowded(rows: Sequence[int], size: int) -> int:
+    """Lines in excess of what a cache of `size` bytes holds at the place of each, of one line at each of `rows`.
 
     A place is decided by the address within a page; there are as many lines in each as pages in the cache.
     """
-    places = Counter(row * row_bytes % PAGE // LINE for row in range(rows))
+    places = Counter(row % PAGE // LINE for row in rows)
     return sum(max(0, lines - size // PAGE) for lines in places.values())
 
 

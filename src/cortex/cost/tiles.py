@@ -1,19 +1,20 @@
 """The tile that suits a nest of sums: registers on one side, the rows that groups really have on the other.
 
 A tile takes, for each step of its sums, what `register_tile` says, and, for all its steps, the weights of its columns:
-from far for the first tile of rows, from near for the others.
+from far for the first tile of rows, from near for the others. Which loop is outside is chosen then (`loop_order`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cortex.cost.estimate import Estimator
+from cortex.cost.loop_order import rows_go_outside
 from cortex.cost.machine import Machine
 from cortex.cost.register_tile import step_limits
 from cortex.lower.linear_form import LinearForm
@@ -29,14 +30,18 @@ TILE_NS = 8.0
 
 @dataclass(frozen=True)
 class Tiles:
-    """Chooses tiles for the nests of one program: `rows` of each nest by group, and how far its weights lie."""
+    """Chooses tiles for the nests of one program: `rows` of each nest by group, and how far its weights lie.
+
+    Several `threads` each have columns of their own, so that blocks of them are the outer loop.
+    """
 
     machine: Machine
     rows: Mapping[str, Array]
     distance: Mapping[str, float]
+    threads: int = 1
 
     @staticmethod
-    def of(estimator: Estimator, requests: Sequence[LinearForm]) -> Tiles:
+    def of(estimator: Estimator, requests: Sequence[LinearForm], threads: int = 1) -> Tiles:
         """For the nests that an estimator has read and the groups of some requests, each request counting alike."""
         counted = [estimator.counter(form).runs for form in requests]
         inside = float(sum(p.weights for p in estimator.parts if p.phase.in_groups))
@@ -46,7 +51,7 @@ class Tiles:
             for p in estimator.parts
         }
         distance = {p.phase.loop: inside if p.phase.in_groups else whole for p in estimator.parts}
-        return Tiles(estimator.machine, rows, distance)
+        return Tiles(estimator.machine, rows, distance, threads)
 
     def __call__(self, nest: SumsNest) -> TileChoice:
         """The best tile for a nest; the largest that fits unless another is clearly better."""
@@ -55,7 +60,12 @@ class Tiles:
             return AS_REGISTERS_ALLOW
         times = {choice: self.ns(nest, choice, rows) for choice in CHOICES}
         best = min(times, key=lambda choice: times[choice])
-        return best if times[best] < GAIN * times[AS_REGISTERS_ALLOW] else AS_REGISTERS_ALLOW
+        best = best if times[best] < GAIN * times[AS_REGISTERS_ALLOW] else AS_REGISTERS_ALLOW
+        if self.threads > 1:
+            return best
+        m, lengths = self.machine, rows if nest.rows is None else np.full(1, nest.rows)
+        tile = Registers(m.registers, m.lanes, m.broadcasts).tile(nest.sums, nest.weights, nest.columns, best)
+        return replace(best, rows_first=True) if rows_go_outside(m, nest, tile, lengths) else best
 
     def ns(self, nest: SumsNest, choice: TileChoice, rows: Array) -> float:
         """Nanoseconds of the sums of a nest in all groups."""

@@ -118,6 +118,13 @@ def stays_between(f: Func, at: str, row: Access, first: Expr, end: Expr) -> bool
     return _proven(f, at, (*bounds, *row.conditions), le(first, row.index[0]), lt(row.index[0], end))
 
 
+def leaves_out_only(f: Func, loops: Chain, loop: For, place: Expr, size: int) -> bool:
+    """Is every iteration of the last of `loops` that `loop` leaves out one where `place` is not in 0..size?"""
+    from cortex.poly.left_out import left_out_within
+
+    return left_out_within(f, loops, loop, place, size) is False
+
+
 def _names(chain: Chain) -> tuple[str, ...]:
     return tuple(loop.var for loop in chain)
 

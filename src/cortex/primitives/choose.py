@@ -9,23 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from statistics import fmean
 from typing import Literal
 
 from cortex.cost.machine import MIB, Machine
-from cortex.cost.reuse import Loop, Use, exact_lines, movement, moving_ns, tile_ns, total_ns
+from cortex.cost.reuse import Loop, Use, crowded, exact_lines, movement, moving_ns, tile_ns, total_ns
 from cortex.cost.working_sets import Hierarchy, placed, published_cost, working_sets
 from cortex.ilir.ir import For, Func, Store
 from cortex.ir.node import walk
-from cortex.ir.scalar import Load, Var
-from cortex.ir.simplify import affine, free_vars, simplify
-from cortex.primitives.variants import Shape, Variant, candidates, levels, rows_of_band, with_shared_loops
+from cortex.ir.scalar import Expr, Int, Load, Var
+from cortex.ir.simplify import free_vars, simplify, sub, substitute
+from cortex.primitives.variants import Shape, Variant, candidates, levels, program_of, rows_of_band, with_shared_loops
 from cortex.schedule.around import loops_around
-from cortex.schedule.locate import reach, row_stride
+from cortex.schedule.locate import constant_extent, reach, row_stride
 from cortex.schedule.registers import Registers
 
 Cost = Literal["movement", "working sets"]
 SHARED_NESTS = 400
 """Ways to run a primitive on one thread that are considered with every loop that threads may share."""
+MOST_ROWS = 32
+"""Rows that a register tile may have at most."""
 LAST_CACHE = 32 * MIB
 """Taken for the size of the last cache by the published cost; the default has the measured rates instead."""
 
@@ -38,22 +41,53 @@ class Choice:
     cost: tuple[float, ...]
 
 
+class _Program:
+    """A program whose loops variants run, as the costs see it: extents, what is read and written, where rows lie."""
+
+    def __init__(self, f: Func) -> None:
+        self.f, self.shape = f, Shape.of(f)
+        columns = loops_around(f, "k")[-1]
+        self.reductions: dict[str, int] = {}
+        self.steps = 1.0
+        for loop in (n for n in walk(columns) if isinstance(n, For) and n is not columns):
+            self.reductions[loop.var] = reach(loop, self.shape.extents | self.reductions) or 1
+            self.steps *= self._mean_trips(loop)
+        self.extents = self.shape.extents | self.reductions
+        self.uses = _uses(columns)
+        self.lines = exact_lines(f)
+
+    def _mean_trips(self, loop: For) -> float:
+        """The iterations of a loop of the sums, on average over the rows of an image where they depend on those."""
+        if (trips := constant_extent(loop)) is not None:
+            return float(trips)
+        moves = free_vars((loop.lo, loop.hi)) & set(self.shape.extents)
+        if len(moves) != 1:
+            return float(self.reductions[loop.var])
+        (name,) = moves
+        length, rows = sub(loop.hi, loop.lo), range(self.shape.extents[name])
+        found = [simplify(substitute(length, {name: Int(row)})) for row in rows]
+        return fmean(max(0, e.value) for e in found if isinstance(e, Int))
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """Where, in bytes, the rows of the tallest tile begin in each array that they are read from."""
+        tallest = min(self.extents[self.shape.rows], MOST_ROWS)
+        read = [use for use in self.uses if "k" not in use.variables]
+        return tuple(tuple(_place(self.f, use, self.shape.rows, row) for row in range(tallest)) for use in read)
+
+
 class Ranking:
     """Predicts the variants of one lowered primitive on one machine, on so many threads."""
 
     def __init__(self, f: Func, machine: Machine, cost: Cost = "movement", threads: int = 1) -> None:
         self.f, self.machine, self.kind, self.threads = f, machine, cost, threads
-        self.shape = Shape.of(f)
-        self.lines = exact_lines(f)
-        columns = loops_around(f, "k")[-1]
-        self.reductions: dict[str, int] = {}
-        for loop in (n for n in walk(columns) if isinstance(n, For) and n is not columns):
-            self.reductions[loop.var] = reach(loop, self.shape.extents | self.reductions) or 1
-        self.extents = self.shape.extents | self.reductions
-        self.uses = _uses(columns)
-        self.row_bytes = max(
-            (_row_bytes(f, use, self.shape.rows) for use in self.uses if "k" not in use.variables), default=0
-        )
+        self._programs: dict[bool, _Program] = {}
+
+    def program(self, v: Variant) -> _Program:
+        """The program that the loops of a variant are those of."""
+        if v.spans not in self._programs:
+            self._programs[v.spans] = _Program(program_of(self.f, v))
+        return self._programs[v.spans]
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
@@ -62,7 +96,9 @@ class Ranking:
         alone = tuple(candidates(self.f, Registers(self.machine.registers, lanes, self.machine.broadcasts)))
         if self.threads > 1 and len(alone) > SHARED_NESTS:
             alone = tuple(sorted(alone, key=self.cost)[:SHARED_NESTS])
-        return tuple(each for v in alone for each in with_shared_loops(self.shape, v, lanes, self.threads))
+        return tuple(
+            each for v in alone for each in with_shared_loops(self.program(v).shape, v, lanes, self.threads)
+        )
 
     @cached_property
     def choices(self) -> list[Choice]:
@@ -78,7 +114,8 @@ class Ranking:
     def published(self, v: Variant) -> tuple[float, float]:
         """The cost as published."""
         caches = Hierarchy((self.machine.l1, self.machine.l2, LAST_CACHE))
-        sets = working_sets(self.loops(v), self.tile(v), self.extents, self.uses, self.lines)
+        p = self.program(v)
+        sets = working_sets(self.loops(v), self.tile(v), p.extents, p.uses, p.lines)
         return published_cost(placed(sets, caches), caches)
 
     def ns(self, v: Variant) -> float:
@@ -87,8 +124,8 @@ class Ranking:
 
     def computing_ns(self, v: Variant) -> float:
         """The register tiles' own time, on the thread that has most of them to run."""
-        m, e, shape = self.machine, self.extents, self.shape
-        steps = prod(self.reductions.values())
+        m, p = self.machine, self.program(v)
+        e, shape = p.extents, p.shape
         columns, rows = v.panel or e["k"], rows_of_band(shape, v)
         whole, rest = divmod(-(-columns // m.lanes), v.vectors)
         tiles, lower = divmod(rows, v.height)
@@ -98,51 +135,59 @@ class Ranking:
             for height, count in ((v.height, tiles), (lower, 1)):
                 if vectors and height:
                     share = self._share(v, vectors == v.vectors, height == v.height)
-                    total += blocks * count * tile_ns(m, height, vectors, steps, self.row_bytes) * share
+                    total += blocks * count * self._tile_ns(p, height, vectors) * share
         around = prod(n for name, n in shape.extents.items() if name not in ("k", shape.rows))
         return total * around * (e["k"] // columns) * (e[shape.rows] // rows)
 
+    def _tile_ns(self, p: _Program, height: int, vectors: int) -> float:
+        """A register tile's own time."""
+        rows = max((crowded(places[:height], self.machine.l1) for places in p.places), default=0)
+        return tile_ns(self.machine, height, vectors, p.steps, rows)
+
     def _share(self, v: Variant, fills_columns: bool, fills_rows: bool) -> float:
         """The share of the busiest thread in the tiles that fill a block of columns, and a tile of rows, or do not."""
-        trips = {name: loop.trips for name, loop in levels(self.shape, v, self.machine.lanes).items()}
+        p = self.program(v)
+        trips = {name: loop.trips for name, loop in levels(p.shape, v, self.machine.lanes).items()}
         shared = [v.shared]
         if not fills_columns:
             trips.pop("blocks", None)
             shared = ["lines", "rows"] if v.shared == "blocks" else shared
         elif "blocks" in trips:
-            trips["blocks"] = -(-(v.panel or self.extents["k"]) // self.machine.lanes) // v.vectors
+            trips["blocks"] = -(-(v.panel or p.extents["k"]) // self.machine.lanes) // v.vectors
         if not fills_rows:
             trips.pop("rows", None)
         elif "rows" in trips:
-            trips["rows"] = rows_of_band(self.shape, v) // v.height
+            trips["rows"] = rows_of_band(p.shape, v) // v.height
         return min((-(-trips[name] // self.threads) / trips[name] for name in shared if name in trips), default=1.0)
 
     def moving_ns(self, v: Variant) -> float:
         """The time of bringing data to the tiles."""
-        return moving_ns(movement(self.loops(v), self.tile(v), self.extents, self.uses, self.lines), self.machine)
+        p = self.program(v)
+        return moving_ns(movement(self.loops(v), self.tile(v), p.extents, p.uses, p.lines), self.machine)
 
     def tile(self, v: Variant) -> dict[str, int]:
         """The box of a register tile."""
-        box = dict.fromkeys(self.shape.extents, 1) | self.reductions
-        box[self.shape.rows] = min(v.height, self.extents[self.shape.rows])
-        box["k"] = min(v.vectors * self.machine.lanes, self.extents["k"])
+        p = self.program(v)
+        box = dict.fromkeys(p.shape.extents, 1) | p.reductions
+        box[p.shape.rows] = min(v.height, p.extents[p.shape.rows])
+        box["k"] = min(v.vectors * self.machine.lanes, p.extents["k"])
         return box
 
     def loops(self, v: Variant) -> tuple[Loop, ...]:
         """The loops around the register tile that one thread runs, outermost first."""
-        found = levels(self.shape, v, self.machine.lanes)
+        found = levels(self.program(v).shape, v, self.machine.lanes)
         if v.shared in found:
             loop = found[v.shared]
             found[v.shared] = replace(loop, trips=-(-loop.trips // self.threads))
         return tuple(loop for loop in found.values() if loop.trips > 1)
 
 
-def _row_bytes(f: Func, use: Use, rows: str) -> int:
-    """How far apart neighbouring rows of an array lie."""
+def _place(f: Func, use: Use, rows: str, row: int) -> int:
+    """Where, in bytes, a row of a tile begins in an array, if all other variables are 0."""
     b = f.buffer(use.name)
-    strides = [row_stride(b, axis) or 0 for axis in range(len(b.shape))]
-    found = (affine(simplify(e), rows) for e in use.index)
-    return 4 * sum(form[0] * stride for form, stride in zip(found, strides, strict=True) if form is not None)
+    at: dict[str, Expr] = {name: Int(0) for name in use.variables} | {rows: Int(row)}
+    found = [simplify(substitute(e, at)) for e in use.index]
+    return 4 * sum(e.value * (row_stride(b, axis) or 0) for axis, e in enumerate(found) if isinstance(e, Int))
 
 
 def _uses(columns: For) -> tuple[Use, ...]:

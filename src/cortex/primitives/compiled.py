@@ -22,7 +22,7 @@ from cortex.passes.pipeline import PASSES, run
 from cortex.primitives.choose import Cost, Ranking
 from cortex.primitives.share_out import share_out
 from cortex.primitives.tuned import Tuned, file_of, remember, remembered
-from cortex.primitives.variants import Shape, Variant, name_in_program, steps
+from cortex.primitives.variants import Shape, Variant, name_in_program, program_of, steps
 from cortex.runtime.kernel import Kernel
 from cortex.runtime.storage import Array
 from cortex.schedule.registers import Registers
@@ -127,7 +127,7 @@ def schedule_of(
         found, program = (*found, Stream("y")), Stream("y").apply(program)
     if threads == 1:
         return found
-    return (*found, *share_out(program, threads, name_in_program(Shape.of(f), v)))
+    return (*found, *share_out(program, threads, name_in_program(Shape.of(program_of(f, v)), v)))
 
 
 def finished(f: Func, schedule: tuple[Step[Func], ...]) -> Func:

@@ -22,18 +22,22 @@ from cortex.ilir.ir import For, Func
 from cortex.ir.node import walk
 from cortex.ir.scalar import Load
 from cortex.ir.simplify import free_vars
-from cortex.ir.step import Step
+from cortex.ir.step import Step, apply
 from cortex.schedule.around import loops_around
+from cortex.schedule.flatten import Flatten
 from cortex.schedule.locate import constant_extent, loop_names
 from cortex.schedule.pack import Pack
 from cortex.schedule.registers import Registers
 from cortex.schedule.reorder import Reorder
 from cortex.schedule.split import Split
+from cortex.schedule.surround import Surround
 from cortex.schedule.tile import Tile
 from cortex.schedule.vectorize import Vectorize
 
 LEAST_SUMS = 8
 """Vectors of sums that hide the latency of an addition on two units."""
+ADDRESSES = 12
+"""Rows of a tile that do not lie at equal distances and still have a register each for where they begin."""
 UNEVEN = 1.1
 """A shared loop may keep the busiest thread so many times as long as the loop that shares most evenly."""
 
@@ -44,7 +48,8 @@ class Variant:
 
     The register tile is `height` by `vectors`. `band` rows (of an image, or of a matrix) and `panel` columns are a tile
     of a cache; 0 stands for all. `panels_first` puts the loop over panels outside that over bands, `blocks_first` that
-    over the blocks of a panel outside the rows of a band. Threads share the loop `shared`, one of `levels`; "" if none.
+    over the blocks of a panel outside the rows of a band. With `spans`, the rows of a tile are points of an image, of one
+    of its rows and of the next. Threads share the loop `shared`, one of `levels`; "" if none.
     """
 
     height: int
@@ -53,6 +58,7 @@ class Variant:
     panel: int = 0
     panels_first: bool = False
     blocks_first: bool = True
+    spans: bool = False
     shared: str = ""
 
 
@@ -83,9 +89,32 @@ class Shape:
         return Shape(outer, bands, rows, "k", extents, prod(constant_extent(n) or 3 for n in inside))
 
 
+def spanning(f: Func) -> tuple[Step[Func], ...]:
+    """The steps that make the points of an image one loop, for register tiles of several of its rows; none if it is one.
+
+    Which rows of a filter meet the image depends on the row of the image: then zeros above and below it are read as well.
+    """
+    around = {loop.var: loop for loop in loops_around(f, "k")}
+    if tuple(around)[-3:] != ("p", "q", "k") or min(constant_extent(around[name]) or 0 for name in "pq") < 2:
+        return ()
+    terms = next(n for n in walk(around["k"]) if isinstance(n, For) and n.var == "r")
+    flat = Flatten(("p", "q"))
+    if constant_extent(terms) is not None:
+        return (flat,)
+    reads = next((n for n in walk(terms) if isinstance(n, Load) and n.buffer == "image"), None)
+    return () if reads is None else (Surround("image", len(reads.index) - 2, "r"), flat)
+
+
+def program_of(f: Func, v: Variant) -> Func:
+    """The program that the loops of a variant are those of."""
+    return apply(f, spanning(f)) if v.spans else f
+
+
 def steps(f: Func, v: Variant, registers: Registers, long_epilogue: bool = False) -> tuple[Step[Func], ...]:
     """The schedule of a variant, on one thread."""
-    shape, found = Shape.of(f), list[Step[Func]]()
+    found: list[Step[Func]] = list(spanning(f)) if v.spans else []
+    f = apply(f, found)
+    shape = Shape.of(f)
     found += _copies(f, registers.lanes)
     columns, bands, rows = shape.columns, shape.bands, shape.rows
     outer, inside = list(shape.around), list[str]()
@@ -190,35 +219,47 @@ def _copies(f: Func, lanes: int) -> list[Step[Func]]:
         found.append(Vectorize("copy_c", lanes))
     if "back_q" in names:
         found.append(Vectorize("back_q", lanes))
+    zeros = f"zero_{max((len(b.shape) for b in f.buffers if b.name == 'image'), default=0) - 1}"
+    found += [Vectorize(n, lanes) for n in names if n in (zeros, f"{zeros}_1")]
     return found
 
 
 def candidates(f: Func, registers: Registers, threads: int = 1) -> Iterator[Variant]:
     """All variants for so many threads that are worth a thought."""
-    shape = Shape.of(f)
+    yield from _candidates(Shape.of(f), registers, threads, 0)
+    if (joined := spanning(f)) and (wide := constant_extent(loops_around(f, "k")[-2]) or 0) < registers.count:
+        yield from _candidates(Shape.of(apply(f, joined)), registers, threads, wide)
+
+
+def _candidates(shape: Shape, registers: Registers, threads: int, wide: int) -> Iterator[Variant]:
+    """The variants of a program; `wide` is the width of the image where tiles span its rows, else 0."""
     rows, columns, bands = (shape.extents[name] for name in (shape.rows, shape.columns, shape.bands))
-    for height, vectors in register_tiles(rows, columns, registers):
+    for height, vectors in register_tiles(rows, columns, registers, wide):
         width = vectors * registers.lanes
         band_sizes = [b for b in divisors(bands) if b < bands and (shape.bands != shape.rows or b % height == 0)]
         panel_sizes = [p for p in divisors(columns) if p < columns and p % width == 0]
         for band, panel in product([*band_sizes, 0], [*panel_sizes, 0]):
             for panels_first in (False, True) if panel and (band or bands > 1) else (False,):
                 for blocks_first in (False, True) if shape.bands != shape.rows and band != 1 else (True,):
-                    v = Variant(height, vectors, band, panel, panels_first, blocks_first)
+                    v = Variant(height, vectors, band, panel, panels_first, blocks_first, bool(wide))
                     yield from with_shared_loops(shape, v, registers.lanes, threads)
 
 
-def register_tiles(rows: int, columns: int, registers: Registers) -> list[tuple[int, int]]:
-    """Heights and widths of tiles that fit the registers: the tallest of each width, and those that leave no rest."""
+def register_tiles(rows: int, columns: int, registers: Registers, wide: int = 0) -> list[tuple[int, int]]:
+    """Heights and widths of tiles that fit the registers.
+
+    Of each width: the tallest, and of those that need equally many tiles for all rows the one that leaves least to the
+    last of them. Tiles that span rows of an image `wide` points across are of whole rows, or have an address for each.
+    """
     widest = -(-columns // registers.lanes)
     found: list[tuple[int, int]] = []
     for vectors in range(1, min(widest, registers.count // 4) + 1):
         most = min(rows, (registers.count - registers.broadcasts - vectors) // vectors)
-        even = -(-rows // -(-rows // most)) if most else 0  # as many tiles, of heights as equal as can be
-        divides = max((h for h in range(1, most + 1) if rows % h == 0), default=1)
-        for height in dict.fromkeys((most, even, divides)):
-            if height >= 1 and height * vectors >= min(LEAST_SUMS, most * vectors):
-                found.append((height, vectors))
+        even = [h for h in range(1, most + 1) if h == most or -(-rows // -(-rows // h)) == h]
+        if wide:
+            even = [h for h in even if wide < h <= ADDRESSES or (h > wide and h % wide == 0)]
+            even += [h for h in range(2 * wide, most + 1, wide) if h not in even]
+        found += [(h, vectors) for h in even if h * vectors >= min(LEAST_SUMS, most * vectors)]
     full = [t for t in found if t[0] * t[1] >= LEAST_SUMS]
     return full or found
 

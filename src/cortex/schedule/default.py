@@ -161,7 +161,8 @@ def _tile_steps(
     if narrow is not None:
         unroll = tuple(max(2, each) for each in unroll)
     top = first.rows if first.guard is None else first.columns[0]
-    tile = Tile(top.var, column.var, rows, height, vectors, registers.lanes, unroll)
+    rows_first = choice.rows_first and rows is not None
+    tile = Tile(top.var, column.var, rows, height, vectors, registers.lanes, unroll, rows_first=rows_first)
     return [*rounding, Pack(column.var, vectors * registers.lanes), tile] if weights else [tile]
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 class TileChoice:
     """How sums are tiled: at most `wide` vectors of sums in a row and `tallest` rows, `unroll` steps at a time.
 
-    The registers may allow less. `unroll` None leaves the number to the height of the tile.
+    The registers may allow less. `unroll` None leaves the number to the height of the tile. Tiles of rows run inside
+    blocks of columns, or around them with `rows_first`.
     """
 
     wide: int = 4
     tallest: int = 9
     unroll: int | None = None
+    rows_first: bool = False
 
 
 AS_REGISTERS_ALLOW = TileChoice()

@@ -25,6 +25,7 @@ from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.compute_at import ComputeAt
 from cortex.schedule.dense import Dense
 from cortex.schedule.distribute import Distribute
+from cortex.schedule.flatten import Flatten
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.inline import Inline
 from cortex.schedule.interleave import Interleave
@@ -45,6 +46,7 @@ from cortex.schedule.resident import Resident
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
 from cortex.schedule.stream import Stream
+from cortex.schedule.surround import Surround
 from cortex.schedule.tile import Tile
 from cortex.schedule.unroll import Unroll
 from cortex.schedule.vector_reduce import VectorReduce
@@ -57,8 +59,8 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
 )
 GPU_STEPS: tuple[type[Step[Func]], ...] = (Items, ItemSums, Resident, AloneItem, PlaceItemBarriers)
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
-    *(Fuse, Distribute, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
-    *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave, Stream),
+    *(Fuse, Distribute, Flatten, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
+    *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave, Surround, Stream),
     *(Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
     *GPU_STEPS,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Literal
 
 from cortex.ilir.ir import Barrier, Buffer, Case, For, Func, If, Let, LoopKind, Scope, Stmt, Store, Switch
@@ -35,6 +36,7 @@ class Tile(Step[Func]):
     Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the last
     vector runs over row padding where that is harmless, else it is shorter. Loops named by `inside` run inside a block
     of columns. The rest is one text for all "rows", or, if it is short, on the sums in "registers" (`epilogue`).
+    Tiles of rows run inside blocks of columns, or around them (`rows_first`): then all weights are read for each.
     """
 
     nest: str
@@ -46,10 +48,11 @@ class Tile(Step[Func]):
     unroll: tuple[int, ...]
     inside: tuple[str, ...] = ()
     epilogue: Literal["rows", "registers"] = "rows"
+    rows_first: bool = False
 
     def __repr__(self) -> str:
         """Python that rebuilds the step; what is as usual is left out."""
-        said = [f for f in fields(self) if f.name not in ("inside", "epilogue") or getattr(self, f.name) != f.default]
+        said = [f for f in fields(self) if f.default is MISSING or getattr(self, f.name) != f.default]
         return f"Tile({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in said)})"
 
     def apply(self, f: Func) -> Func:
@@ -73,6 +76,8 @@ class Tile(Step[Func]):
             refuse(self, f"{reason}.", f, self.nest)
         if self.epilogue not in ("rows", "registers"):
             refuse(self, "the epilogue must be by 'rows' or in 'registers'.", f, self.nest)
+        if self.rows_first and (rows is None or self.inside):
+            refuse(self, "rows_first needs rows, and no loop inside a block of columns.", f, self.nest)
         by_name = {loop.var: loop for loop in chain}
         order = [name for name in others if name not in self.inside] + list(self.inside)
         for place, name in enumerate(order):
@@ -119,8 +124,11 @@ class _Writer:
         self.buffers += [Buffer(name, "f32", flat, Scope.PRIVATE, tile.lanes) for name in self.stage.values()]
 
     def nest(self) -> Block:
-        """Other loops outermost, then blocks of columns, then the loops that are to be inside, then rows."""
-        body = self.column_blocks()
+        """Other loops outermost, then blocks of columns, then the loops that are to be inside, then rows; or rows first."""
+        if self.tile.rows_first:
+            body = self.row_tiles(lambda first, height: self.column_blocks(lambda c: self.elements(c, first, height)))
+        else:
+            body = self.column_blocks(self.within)
         around = [loop for loop in self.chain[:-1] if loop is not self.rows and loop.var not in self.tile.inside]
         for loop in reversed(around):
             body = (replace(loop, body=body),)
@@ -135,13 +143,14 @@ class _Writer:
             lo, hi = (substitute(bound, names) for bound in (loops[name].lo, loops[name].hi))
             names[name] = Var(self.names.fresh(f"{name}_in"))
             fresh.append(For(f"{name}_in", lo, hi, (), loops[name].kind))
-        body = substitute(self.row_tiles(columns), names)
+        body = substitute(self.row_tiles(lambda first, height: self.elements(columns, first, height)), names)
         for loop, var in zip(reversed(fresh), reversed(names.values()), strict=True):
             assert isinstance(var, Var)
             body = (replace(loop, var=var.name, body=body),)
         return body
 
-    def column_blocks(self) -> Block:
+    def column_blocks(self, of: Callable[[_Columns], Block]) -> Block:
+        """What is to be done `of` a block of columns, for all of them."""
         lanes = self.tile.lanes
         whole, odd = divmod(self.extent, lanes)
         if odd and self.padded:
@@ -151,21 +160,21 @@ class _Writer:
         if blocks:
             block = Var(self.names.fresh(f"{self.tile.columns}_o"))
             columns = _Columns(mul(block, self.tile.vectors * lanes), self.tile.vectors, lanes)
-            stmts.append(For(block.name, Int(0), Int(blocks), self.within(columns)))
+            stmts.append(For(block.name, Int(0), Int(blocks), of(columns)))
         if vectors:
-            stmts += self.within(_Columns(Int((whole - vectors) * lanes), vectors, lanes))
+            stmts += of(_Columns(Int((whole - vectors) * lanes), vectors, lanes))
         if odd:
-            stmts += self.within(_Columns(Int(whole * lanes), 1, odd))
+            stmts += of(_Columns(Int(whole * lanes), 1, odd))
         return tuple(stmts)
 
-    def row_tiles(self, columns: _Columns) -> Block:
-        """All rows of one block of columns."""
+    def row_tiles(self, of: Callable[[Expr, Var | int], Block]) -> Block:
+        """What is to be done `of` a tile of rows, given its first row and their number, for all of them."""
         if self.rows is None:
-            return (*self.kernel(columns, Int(0), 1), *self.rest(columns, Int(0), Int(1)))
+            return of(Int(0), 1)
         height = self.tile.height
         count = constant_extent(self.rows)
         if count is not None:
-            return self.fixed_rows(columns, count)
+            return self.fixed_rows(count, of)
         lo, hi = self.rows.lo, self.rows.hi
         length = Var(self.names.fresh(f"{self.tile.rows}_len"))
         tiles = Var(self.names.fresh(f"{self.tile.rows}_tiles"))
@@ -174,36 +183,35 @@ class _Writer:
         here = Var(self.names.fresh(f"{self.tile.rows}_rows"))
         begin = floordiv(mul(tile, length), tiles)
         end = floordiv(mul(add(tile, 1), length), tiles)
-        body = (
-            Let(first, add(lo, begin)),
-            Let(here, sub(end, begin)),
-            Switch(here, tuple(Case(r, self.exactly(columns, first, r)) for r in range(1, height + 1))),
-            *(self.rest(columns, first, here) if self.staged else ()),
-        )
+        body = (Let(first, add(lo, begin)), Let(here, sub(end, begin)), *of(first, here))
         return (
             Let(length, simplify(sub(hi, lo))),
             Let(tiles, ceildiv(length, height)),
             For(tile.name, Int(0), tiles, body),
         )
 
-    def exactly(self, columns: _Columns, first: Expr, height: int) -> Block:
-        """The sums of `height` rows, and, where they stay in registers, everything after them."""
-        sums = self.kernel(columns, first, height)
-        return sums if self.staged else (*sums, *self.rest(columns, first, Int(height)))
-
-    def fixed_rows(self, columns: _Columns, count: int) -> Block:
+    def fixed_rows(self, count: int, of: Callable[[Expr, Var | int], Block]) -> Block:
         """Rows whose number is known: full tiles, then one exact tile for the rest."""
         height = self.tile.height
         stmts: list[Stmt] = []
         if count >= height:
             tile = Var(self.names.fresh(f"{self.tile.rows}_o"))
-            first = mul(tile, height)
-            body = (*self.kernel(columns, first, height), *self.rest(columns, first, Int(height)))
-            stmts.append(For(tile.name, Int(0), Int(count // height), body))
+            stmts.append(For(tile.name, Int(0), Int(count // height), of(mul(tile, height), height)))
         if count % height:
-            first = Int(count - count % height)
-            stmts += (*self.kernel(columns, first, count % height), *self.rest(columns, first, Int(count % height)))
+            stmts += of(Int(count - count % height), count % height)
         return tuple(stmts)
+
+    def elements(self, columns: _Columns, first: Expr, height: Var | int) -> Block:
+        """The sums of a tile and all that uses them; a text for every number of rows where that is not known."""
+        if isinstance(height, int):
+            return (*self.kernel(columns, first, height), *self.rest(columns, first, Int(height)))
+        cases = tuple(Case(r, self.exactly(columns, first, r)) for r in range(1, self.tile.height + 1))
+        return Switch(height, cases), *(self.rest(columns, first, height) if self.staged else ())
+
+    def exactly(self, columns: _Columns, first: Expr, height: int) -> Block:
+        """The sums of `height` rows, and, where they stay in registers, everything after them."""
+        sums = self.kernel(columns, first, height)
+        return sums if self.staged else (*sums, *self.rest(columns, first, Int(height)))
 
     def kernel(self, columns: _Columns, first: Expr, height: int) -> Block:
         """The sums of `height` rows: start values, the reduction, and the copy out of the registers."""
