@@ -26,11 +26,12 @@ from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.compute_at import ComputeAt
 from cortex.schedule.dense import Dense
 from cortex.schedule.distribute import Distribute
+from cortex.schedule.flatten import Flatten
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.inline import Inline
 from cortex.schedule.interleave import Interleave
 from cortex.schedule.layout import Layout
-from cortex.schedule.locate import blocks
+from cortex.schedule.locate import blocks, constant_extent
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_trees import ParallelTrees
@@ -92,7 +93,8 @@ def random_loop_step(f: Func, rng: random.Random) -> Step[Func]:
         rows = rng.choice((None, *nest[:-1]))
         height = 1 if rows is None else rng.randint(1, 3)
         unroll = tuple(rng.randint(1, 3) for _ in range(height))
-        return Tile(loop, rng.choice(nest), rows, height, rng.randint(1, 2), lanes, unroll)
+        rows_first = rows is not None and rng.random() < 0.3
+        return Tile(loop, rng.choice(nest), rows, height, rng.randint(1, 2), lanes, unroll, rows_first=rows_first)
 
     def fuse() -> Step[Func]:
         together = [s.var for s in rng.choice(lists) if isinstance(s, For)]
@@ -106,6 +108,11 @@ def random_loop_step(f: Func, rng: random.Random) -> Step[Func]:
         chosen = nest[: rng.randint(2, 4)]
         return Reorder(tuple(rng.sample(chosen, len(chosen))))
 
+    def flatten() -> Step[Func]:
+        pairs = [(s.var, s.body[0].var) for s in loops.values() if len(s.body) == 1 and isinstance(s.body[0], For)]
+        constant = [pair for pair in pairs if all(constant_extent(loops[name]) for name in pair)]
+        return Flatten(rng.choice(constant or pairs or [(loop,)]))
+
     def layout() -> Step[Func]:
         name = rng.choice(temporaries)
         rank = next((len(b.shape) for b in f.buffers if b.name == name), 1)
@@ -116,7 +123,7 @@ def random_loop_step(f: Func, rng: random.Random) -> Step[Func]:
 
     tails: tuple[Tail, ...] = ("guard", "peel", "cases", "none")
     draws: tuple[Draw, ...] = (
-        *(fuse, fuse, tile, reorder, reorder, layout, compute_at, compute_at),
+        *(fuse, fuse, tile, reorder, reorder, flatten, layout, compute_at, compute_at),
         lambda: Split(loop, factor, rng.choice(tails)),
         lambda: Unroll(loop, rng.choice((None, factor))),
         lambda: Peel(loop, rng.randint(0, 2), rng.randint(0, 1)),

@@ -18,6 +18,7 @@ from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
 from cortex.schedule.schedule import GPU_STEPS, LOOP_STEPS
 from cortex.schedule.stream import Stream
+from cortex.schedule.surround import Surround
 from cortex.schedule.tile import Tile
 from cortex.schedule.windows import Windows
 
@@ -28,6 +29,7 @@ from step_cases import (
     compute_at,
     dense,
     distribute,
+    flatten,
     fuse,
     inline,
     interleave,
@@ -46,13 +48,13 @@ from step_cases import (
 from step_cases.cases import Cases
 
 TABLES = (
-    *(fuse, distribute, split, peel, unroll, reorder, tile, vectorize, vector_reduce),
+    *(fuse, distribute, flatten, split, peel, unroll, reorder, tile, vectorize, vector_reduce),
     *(pack, narrow, dense, inline, stage, compute_at, layout, interleave),
 )
 LEGAL: Cases = {name: case for table in TABLES for name, case in table.LEGAL.items()}
 REFUSED: Cases = {name: case for table in TABLES for name, case in table.REFUSED.items()}
-# see test_stream.py, test_windows.py, tests/56_parallel
-ELSEWHERE = {Stream, Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist}
+# see test_surround.py, test_stream.py, test_windows.py, tests/56_parallel
+ELSEWHERE = {Surround, Stream, Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist}
 
 
 @pytest.mark.parametrize("name", LEGAL)

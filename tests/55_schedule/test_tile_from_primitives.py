@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import programs
 
 COMPOSITE: tuple[Step[Func], ...] = (Tile("p_n", "p_j", "p_n", 4, 1, 4, (1, 1, 1, 1)),)
+ROWS_FIRST: tuple[Step[Func], ...] = (Tile("p_n", "p_j", "p_n", 4, 1, 4, (1, 1, 1, 1), rows_first=True),)
 PRIMITIVES: tuple[Step[Func], ...] = (
     Split("p_j", 4, "none"),
     Split("p_n", 4, "cases"),
@@ -55,3 +56,11 @@ def test_tile_is_a_sequence_of_primitives() -> None:
     assert np.abs(bits - want).max() < 1e-5
     np.testing.assert_array_equal(compiled(tiled), bits)
     np.testing.assert_array_equal(compiled(primitive), bits)
+
+
+def test_rows_may_run_outside_columns() -> None:
+    f = programs.cell()
+    rows_first = apply(f, ROWS_FIRST)
+    verify(rows_first)
+    np.testing.assert_array_equal(programs.states(rows_first)["h"], programs.states(f)["h"])
+    np.testing.assert_array_equal(compiled(rows_first), compiled(f))

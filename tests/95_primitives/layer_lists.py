@@ -7,7 +7,7 @@ from random_convolutions import Case
 from cortex.bench.convolutions import RESNET50
 
 Layer = tuple[tuple[int, int], int, int, tuple[int, int], int, tuple[int, int]]
-THREE, ONE = (3, 3), (1, 1)
+ONE = (1, 1)
 
 
 def _squares(sizes: tuple[tuple[int, int, int], ...], kernel: int) -> list[Layer]:
@@ -34,12 +34,19 @@ GOOGLENET: list[Layer] = [  # the third version of Inception, its modules at 17 
     for channels, filters in ((128, 128), (128, 192), (160, 160), (160, 192), (192, 192))
     for kernel in ((1, 7), (7, 1))
 ]
-FAST_RCNN: list[Layer] = [  # on VGG-16, the shorter side of the image scaled to 600
-    ((600 // scale, 800 // scale), channels, filters, THREE, 1, ONE)
-    for scale, channels, filters in (
-        *((1, 3, 64), (1, 64, 64), (2, 64, 128), (2, 128, 128), (4, 128, 256), (4, 256, 256)),
-        *((8, 256, 512), (8, 512, 512), (16, 512, 512)),
-    )
+_LEVELS: dict[tuple[int, int], tuple[tuple[int, int, int, int], ...]] = {  # channels, filters, filter, stride
+    (750, 600): ((3, 64, 7, 2),),
+    (188, 150): ((64, 64, 1, 1), (64, 64, 3, 1), (64, 256, 1, 1), (256, 64, 1, 1), (64, 64, 3, 2)),
+    (94, 75): ((64, 256, 1, 1), (256, 128, 1, 1), (256, 512, 1, 1), (128, 128, 3, 1), (128, 512, 1, 1),
+               (512, 128, 1, 1), (128, 128, 3, 2)),
+    (47, 38): ((128, 512, 1, 1), (512, 256, 1, 1), (256, 256, 3, 1), (256, 1024, 1, 1), (512, 1024, 1, 1),
+               (1024, 256, 1, 1), (1024, 512, 3, 1), (512, 48, 1, 1), (512, 24, 1, 1)),
+    (7, 7): ((1024, 512, 1, 1), (512, 512, 3, 1), (512, 2048, 1, 1), (1024, 2048, 1, 1), (2048, 512, 1, 1)),
+}  # fmt: skip
+FAST_RCNN: list[Layer] = [  # as PolyScientist's authors ran it: on ResNet-50, images of 750 x 600, regions of 7 x 7
+    (image, channels, filters, (kernel, kernel), stride, (kernel // 2, kernel // 2))
+    for image, layers in _LEVELS.items()
+    for channels, filters, kernel, stride in layers
 ]
 RESNET_50: list[Layer] = [
     ((n.size, n.size), n.channels, n.filters, (n.kernel, n.kernel), n.stride, (n.kernel // 2, n.kernel // 2))

@@ -10,7 +10,7 @@ import pytest
 
 from cortex.bench.ranking import authors, expected_best, spearman
 from cortex.cost.machine import MIB, Machine
-from cortex.cost.reuse import LINE, Loop, Use, crowded, exact_lines, movement, streaming_pays
+from cortex.cost.reuse import FULL, LINE, Loop, Use, crowded, exact_lines, movement, streaming_pays
 from cortex.cost.working_sets import Hierarchy, placed, published_cost, working_sets
 from cortex.ilir.ir import Func
 from cortex.ir.scalar import Binary, Expr, Int, Var
@@ -72,7 +72,8 @@ def test_data_comes_from_as_far_as_the_loop_that_touches_it_again() -> None:
 def test_rows_a_page_apart_crowd_one_place() -> None:
     assert crowded(range(0, 14 * 4096, 4096), 32 * 1024) == 6
     assert crowded(range(0, 14 * 2048, 2048), 32 * 1024) == 0
-    assert crowded(range(0, 8 * 8192, 8192), 32 * 1024) == 0
+    assert crowded(range(0, 8 * 8192, 8192), 32 * 1024) == FULL  # weights pass through, too
+    assert crowded(range(0, 7 * 8192, 8192), 32 * 1024) == 0
     assert crowded(range(0, 14 * 4096, 4096), 48 * 1024) == 2
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cortex.bench.convolutions import RESNET50
 from cortex.codegen.llvm.assembly import kernels, spills
 from cortex.codegen.llvm.build import assembly
 from cortex.codegen.llvm.module import module_text
@@ -16,13 +18,14 @@ from cortex.codegen.target import CPUS, Target
 from cortex.cost.machine import Machine
 from cortex.ilir.interp import run as interpret
 from cortex.ilir.ir import Func
+from cortex.ir.step import apply
 from cortex.primitives.choose import Ranking
 from cortex.primitives.compiled import finished, schedule_of
 from cortex.primitives.convolution import Convolution, lower, weight_shape
 from cortex.primitives.epilogue import Epilogue
 from cortex.primitives.product import Product
 from cortex.primitives.product import lower as lower_product
-from cortex.primitives.variants import Shape, Variant, candidates, name_in_program, register_tiles
+from cortex.primitives.variants import Shape, Variant, candidates, name_in_program, register_tiles, steps
 from cortex.runtime.kernel import Kernel
 from cortex.schedule.parallel import Parallel
 from cortex.schedule.registers import Registers
@@ -66,7 +69,9 @@ def test_random_variants_compute_the_same(c: Convolution, threads: int) -> None:
     f, target = lower(c), Target.host()
     every = list(candidates(f, Registers(target.registers, target.lanes), threads))
     assert {bool(v.shared) for v in every} == {threads > 1}
-    for v in random.Random(threads).sample(every, 12):
+    within, across = ([v for v in every if v.spans == spans] for spans in (False, True))
+    drawn = random.Random(threads)
+    for v in (*drawn.sample(within, 8), *drawn.sample(across, 4)):
         program = finished(f, schedule_of(f, v, target, threads, False))
         kernel = Kernel(program, target, {"w": w.reshape(weight_shape(c)), "bias": b})
         found = kernel.run((x,), None, wanted.shape, threads)
@@ -114,14 +119,69 @@ def test_the_busiest_thread_counts() -> None:
     assert two._share(Variant(7, 6, shared="blocks"), False, True) == 4 / 7
 
 
-def test_there_are_hundreds_of_variants_of_a_layer_and_all_apply() -> None:
+def test_all_variants_of_a_layer_apply() -> None:
     f = lower(Convolution(1, (56, 56), 64, 64, (3, 3), padding=((1, 1), (1, 1))))
     every = list(candidates(f, AVX512))
-    assert len(every) == len(set(every)) > 200
     shape = Shape.of(f)
     assert (shape.bands, shape.rows, shape.columns) == ("p", "q", "k")
     for v in random.Random(0).sample(every, 5):
         schedule_of(f, v, Target.x86("avx512"), 1, False)
+
+
+def test_there_are_hundreds_to_thousands_of_variants_of_every_layer() -> None:
+    for layer in RESNET50:
+        every = list(candidates(lower(layer.convolution(1)), AVX512))
+        assert len(every) == len(set(every))
+        assert 200 < len(every) < 5000, layer
+
+
+SEVEN = Convolution(1, (7, 7), 32, 64, (3, 3), padding=((1, 1), (1, 1)), epilogue=Epilogue(bias=True))
+VALID = Convolution(1, (9, 9), 32, 64, (3, 3))
+
+
+@pytest.mark.parametrize(
+    "c", [SEVEN, replace(SEVEN, image=(14, 14), stride=(2, 2)), VALID], ids=["7x7", "14x14/2", "9x9"]
+)
+def test_tiles_that_span_rows_of_an_image_give_the_same_bits(c: Convolution) -> None:
+    x, w, b = data(c)
+    f, target = lower(c), Target.host()
+    params = {"w": w.reshape(weight_shape(c)), "bias": b}
+
+    def run(v: Variant) -> Any:
+        kernel = Kernel(finished(f, schedule_of(f, v, target, 1, False)), target, params)
+        return kernel.run((x,), None, (1, *c.out, c.filters))
+
+    within = run(Variant(7, 1))
+    for height in (14, 9, 5):  # whole rows of the image, one and some points of the next, less than a row
+        np.testing.assert_array_equal(run(Variant(height, 1, spans=True)), within)
+
+
+def test_a_spanning_program_is_the_definition_interpreted() -> None:
+    c = Convolution(1, (4, 3), 2, 3, (3, 2), (1, 1), ((1, 1), (1, 0)), epilogue=Epilogue(bias=True))
+    x, w, b = data(c)
+    given = {"x": x.reshape(1, 4, 6), "w": w.reshape(weight_shape(c)), "bias": b}
+    f = lower(c)
+    found = interpret(apply(f, steps(f, Variant(4, 1, spans=True), Registers(16, 4))), {}, {}, given)
+    np.testing.assert_allclose(found.buffers["y"], reference(c, x, w, b), atol=1e-5)
+
+
+def test_spanning_tiles_are_chosen_where_a_row_of_an_image_does_not_fill_tiles() -> None:
+    narrow = Ranking(lower(Convolution(1, (5, 5), 64, 64, (3, 3))), Machine.example())
+    assert narrow.choices[0].variant.spans  # all 9 points of the result are one tile
+    # where a filter leaves the image, a tenth of the terms are not added up by tiles of one row
+    seven = Ranking(lower(SEVEN), Machine.example())
+    assert not seven.choices[0].variant.spans
+    assert seven.computing_ns(Variant(7, 3)) < 0.95 * seven.computing_ns(Variant(7, 3, spans=True))
+
+
+@pytest.mark.parametrize(("height", "vectors"), [(14, 2), (9, 3), (12, 2)])
+def test_spanning_tiles_do_no_arithmetic_on_addresses_in_their_sums(height: int, vectors: int) -> None:
+    text = code(lower(VALID), Variant(height, vectors, spans=True), Target.x86("avx512"))
+    assert not spills(text)
+    kernel = max(kernels(text), key=lambda k: k.multiply_adds)
+    assert kernel.multiply_adds >= height * vectors
+    others = [i for i in kernel.instructions if not i.startswith("v")]
+    assert len(others) <= 5, others  # a step of the weights, one of all rows, the end of the loop
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ from cortex.cost.choose import Considered, Recursion
 from cortex.schedule.default import Choices
 from cortex.schedule.registers import TileChoice
 
-TILES = tuple(
-    TileChoice(wide, tallest, unroll)
-    for wide, tallest in ((4, 9), (4, 4), (4, 2), (2, 12), (2, 6), (1, 14))
-    for unroll in (None, 4)
+TILES = (
+    TileChoice(rows_first=True),
+    *(
+        TileChoice(wide, tallest, unroll)
+        for wide, tallest in ((4, 9), (4, 4), (4, 2), (2, 12), (2, 6), (1, 14))
+        for unroll in (None, 4)
+    ),
 )
 
 

@@ -29,6 +29,10 @@ from cortex.ir.simplify import free_vars
 LINE, PAGE = 64, 4096
 OVERLAP = 0.12
 """The share of the shorter of computing and moving that is not hidden behind the longer."""
+READS = 0.02
+"""The share of a tile's loads, or of its sums, that is not hidden behind the other."""
+FULL = 0.25
+"""Lines that are read again in every step where rows take all of a place in the nearest cache."""
 TILE_NS = 6.0
 """Entering a tile: clearing its sums, and the first steps, which wait for their data."""
 
@@ -120,23 +124,27 @@ def streaming_pays(size: int, m: Machine) -> bool:
     return 3 / m.rate(size) > 2 / far
 
 
-def tile_ns(m: Machine, height: int, vectors: int, steps: float, crowding: int = 0) -> float:
+def tile_ns(m: Machine, height: int, vectors: int, steps: float, crowding: float = 0.0) -> float:
     """Nanoseconds of a register tile's sums, with all data near but for `crowding` lines.
 
     Every step reads an element of each row. Rows that lie a multiple of a page apart share a few places of the nearest
     cache: those that it cannot hold at once (`crowded`) come from the next one, again and again.
     """
+    sums, issue, chain = step_limits(m, float(height), vectors)
     far = crowding * LINE / m.rate(m.l2 / 2)
-    return steps * (max(step_limits(m, float(height), vectors)) + far) + 2 * height * vectors * m.load + TILE_NS
+    step = max(sums, issue, chain) + READS * min(sums, issue) + far
+    return steps * step + 2 * height * vectors * m.load + TILE_NS
 
 
-def crowded(rows: Sequence[int], size: int) -> int:
+def crowded(rows: Sequence[int], size: int) -> float:
     """Lines in excess of what a cache of `size` bytes holds at the place of each, of one line at each of `rows`.
 
-    A place is decided by the address within a page; there are as many lines in each as pages in the cache.
+    A place is decided by the address within a page; there are as many lines in each as pages in the cache. Where rows
+    take all of a place, the weights that pass through it drive out some.
     """
+    ways = size // PAGE
     places = Counter(row % PAGE // LINE for row in rows)
-    return sum(max(0, lines - size // PAGE) for lines in places.values())
+    return sum(float(lines - ways) if lines > ways else FULL if lines == ways else 0.0 for lines in places.values())
 
 
 def total_ns(computing: float, moving: float) -> float:

@@ -29,6 +29,8 @@ SHARED_NESTS = 400
 """Ways to run a primitive on one thread that are considered with every loop that threads may share."""
 MOST_ROWS = 32
 """Rows that a register tile may have at most."""
+SPANNING = 1.02
+"""Tiles that span rows of an image take so much longer than others of their size: their rows lie apart."""
 LAST_CACHE = 32 * MIB
 """Taken for the size of the last cache by the published cost; the default has the measured rates instead."""
 
@@ -96,9 +98,7 @@ class Ranking:
         alone = tuple(candidates(self.f, Registers(self.machine.registers, lanes, self.machine.broadcasts)))
         if self.threads > 1 and len(alone) > SHARED_NESTS:
             alone = tuple(sorted(alone, key=self.cost)[:SHARED_NESTS])
-        return tuple(
-            each for v in alone for each in with_shared_loops(self.program(v).shape, v, lanes, self.threads)
-        )
+        return tuple(each for v in alone for each in with_shared_loops(self.program(v).shape, v, lanes, self.threads))
 
     @cached_property
     def choices(self) -> list[Choice]:
@@ -136,6 +136,7 @@ class Ranking:
                 if vectors and height:
                     share = self._share(v, vectors == v.vectors, height == v.height)
                     total += blocks * count * self._tile_ns(p, height, vectors) * share
+        total *= SPANNING if v.spans else 1.0
         around = prod(n for name, n in shape.extents.items() if name not in ("k", shape.rows))
         return total * around * (e["k"] // columns) * (e[shape.rows] // rows)
 
@@ -185,7 +186,7 @@ class Ranking:
 def _place(f: Func, use: Use, rows: str, row: int) -> int:
     """Where, in bytes, a row of a tile begins in an array, if all other variables are 0."""
     b = f.buffer(use.name)
-    at: dict[str, Expr] = {name: Int(0) for name in use.variables} | {rows: Int(row)}
+    at: dict[str, Expr] = {name: Int(row if name == rows else 0) for name in use.variables}
     found = [simplify(substitute(e, at)) for e in use.index]
     return 4 * sum(e.value * (row_stride(b, axis) or 0) for axis, e in enumerate(found) if isinstance(e, Int))
 

@@ -4,9 +4,10 @@
       for blocks of columns, for the rows of a band        either outside
         a register tile: `height` rows by `vectors` vectors of columns, summed over the whole reduction
 
-Threads share one of these loops. Every variant is a schedule of the usual steps, which refuse what would change the
-result. Pruned are: register tiles that do not fit the registers or have too few sums to hide the latency of an addition
-where more would fit; bands and panels that do not divide the loop they tile; loop orders that are another variant's
+Rows are points of one row of an image, or of all of them (`spans`). Threads share one of these loops. Every variant
+is a schedule of the usual steps, which refuse what would change the result. Pruned are: register tiles that do not fit
+the registers or have too few sums to hide the latency of an addition where more would fit, and those that need no fewer
+tiles than a lower one; bands and panels that do not divide the loop they tile; loop orders that are another variant's
 because a loop has one iteration; shared loops that keep threads waiting for longer than another one would.
 """
 
@@ -48,8 +49,8 @@ class Variant:
 
     The register tile is `height` by `vectors`. `band` rows (of an image, or of a matrix) and `panel` columns are a tile
     of a cache; 0 stands for all. `panels_first` puts the loop over panels outside that over bands, `blocks_first` that
-    over the blocks of a panel outside the rows of a band. With `spans`, the rows of a tile are points of an image, of one
-    of its rows and of the next. Threads share the loop `shared`, one of `levels`; "" if none.
+    over the blocks of a panel outside the rows of a band. With `spans`, the rows of a tile are points of several rows
+    of an image. Threads share the loop `shared`, one of `levels`; "" if none.
     """
 
     height: int
@@ -90,9 +91,9 @@ class Shape:
 
 
 def spanning(f: Func) -> tuple[Step[Func], ...]:
-    """The steps that make the points of an image one loop, for register tiles of several of its rows; none if it is one.
+    """The steps that make the points of an image one loop, for register tiles of several of its rows; () if it is one.
 
-    Which rows of a filter meet the image depends on the row of the image: then zeros above and below it are read as well.
+    Where it depends on the row of the image which rows of a filter meet it, zeros above and below are read as well.
     """
     around = {loop.var: loop for loop in loops_around(f, "k")}
     if tuple(around)[-3:] != ("p", "q", "k") or min(constant_extent(around[name]) or 0 for name in "pq") < 2:
@@ -257,7 +258,7 @@ def register_tiles(rows: int, columns: int, registers: Registers, wide: int = 0)
         most = min(rows, (registers.count - registers.broadcasts - vectors) // vectors)
         even = [h for h in range(1, most + 1) if h == most or -(-rows // -(-rows // h)) == h]
         if wide:
-            even = [h for h in even if wide < h <= ADDRESSES or (h > wide and h % wide == 0)]
+            even = [h for h in even if wide % h and (h <= ADDRESSES or h % wide == 0)]
             even += [h for h in range(2 * wide, most + 1, wide) if h not in even]
         found += [(h, vectors) for h in even if h * vectors >= min(LEAST_SUMS, most * vectors)]
     full = [t for t in found if t[0] * t[1] >= LEAST_SUMS]

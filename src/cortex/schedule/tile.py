@@ -124,7 +124,7 @@ class _Writer:
         self.buffers += [Buffer(name, "f32", flat, Scope.PRIVATE, tile.lanes) for name in self.stage.values()]
 
     def nest(self) -> Block:
-        """Other loops outermost, then blocks of columns, then the loops that are to be inside, then rows; or rows first."""
+        """Other loops outermost, then blocks of columns, then loops that are to be inside, then rows; or rows first."""
         if self.tile.rows_first:
             body = self.row_tiles(lambda first, height: self.column_blocks(lambda c: self.elements(c, first, height)))
         else:
