@@ -45,7 +45,10 @@ def rows_go_outside(m: Machine, nest: SumsNest, tile: tuple[int, int], rows: npt
 
 
 def nest_ns(m: Machine, nest: SumsNest, tile: tuple[int, int], rows: int, rows_first: bool) -> float:
-    """Nanoseconds of a nest on `rows` rows: its tiles' own, and those of bringing data to them."""
+    """Nanoseconds of a nest on `rows` rows: its tiles' own, and those of bringing data to them.
+
+    Most of what comes from caches is hidden behind the sums. What comes from memory is not: a tile waits for its rows.
+    """
     height, vectors = tile
     width = vectors * m.lanes
     by_rows, by_columns = Loop("n", height, -(-rows // height)), Loop("j", width, -(-nest.columns // width))
@@ -58,7 +61,10 @@ def nest_ns(m: Machine, nest: SumsNest, tile: tuple[int, int], rows: int, rows_f
         lambda use, box: _lines(nest, use, dict(box)),
     )
     limits = step_limits(m, rows / by_rows.trips, vectors, nest.sums, nest.weights, nest.broadcasts)
-    return total_ns(by_rows.trips * by_columns.trips * nest.steps * max(limits), moving_ns(moved, m))
+    cached = m.reads[-2][0]
+    near, far = ([each for each in moved if (each.distance > cached) == is_far] for is_far in (False, True))
+    computing = by_rows.trips * by_columns.trips * nest.steps * max(limits)
+    return total_ns(computing, moving_ns(near, m)) + moving_ns(far, m)
 
 
 def _lines(nest: SumsNest, use: Use, box: dict[str, int]) -> int:

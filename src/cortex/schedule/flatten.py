@@ -19,7 +19,6 @@ class Flatten(Step[Func]):
     before:  for p in 0..7: for q in 0..5: S(p, q)
     after:   for p_q in 0..35: S(p_q // 5, p_q mod 5)                   (loops=("p", "q"))
     legal:   each loop holds nothing but the next; all run from 0 to a constant, and none is vectorized or parallel.
-             A tile of rows of the new loop may span several iterations of the outer ones.
     """
 
     loops: tuple[str, ...]

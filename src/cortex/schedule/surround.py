@@ -25,10 +25,8 @@ class Surround(Step[Func]):
     after:   image[h + 1, e] = ...; image[0, e] = 0; image[8, e] = 0            image has 9 rows
              for r in 0..3: sum[p] += image[p + r, e] * w[r]
     legal:   the temporary has a constant shape; every term of the loop is a product with an element of it; terms are
-             left out only where they would read beyond it along `axis`. What is multiplied by the zeros is taken to
-             be finite; then no sum changes, as adding a zero to a sum that began with 0 does not.
-
-    The bounds of `terms` then depend on no other loop, so that a tile may have rows for which they differed.
+             left out only where they would read beyond it along `axis`. Sums change only by what is not finite times
+             0. Then the bounds of `terms` depend on no other loop: a tile may have rows for which they differed.
     """
 
     buffer: str
