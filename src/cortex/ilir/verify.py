@@ -39,6 +39,7 @@ from cortex.ilir.ir import (
     Let,
     LoopKind,
     Mark,
+    Prefetch,
     Packing,
     Scope,
     Stmt,
@@ -217,6 +218,8 @@ class _Checker:
                 b = self.access(buffer, index, names, s)
                 if b.dtype != "i64" or b.scope is not Scope.SCRATCH:
                     raise InternalError(f"the clock goes to {buffer!r}, which is no i64 scratch, in `{_headline(s)}`")
+            case Prefetch(buffer, index):
+                self.access(buffer, index, names, s)
             case Barrier("team"):
                 if self.parallel is not None:
                     raise InternalError(f"barrier inside parallel loop {self.parallel.var!r}")

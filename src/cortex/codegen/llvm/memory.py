@@ -105,6 +105,12 @@ def store_as_is(w: Writer, array: Array, at: Value, text: str) -> None:
     w.effect(w.call(name, "void", f"{ty} {text}", pointers, f"<{n} x i1> splat (i1 true)"))
 
 
+def prefetch(w: Writer, array: Array, at: Value) -> None:
+    """Fetch the cache line of the element of `array` at position `at` into all caches, to read it."""
+    pointer = f"ptr {_pointer(w, array, at)}"
+    w.effect(w.call("llvm.prefetch.p0", "void", pointer, "i32 0", "i32 3", "i32 1"))
+
+
 def _loaded(w: Writer, array: Array, text: str, n: int) -> Value:
     """A loaded element as a value: narrow numbers in memory are widened."""
     ty = type_text(_STORAGE_NAME[array.storage], n)
