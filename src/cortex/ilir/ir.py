@@ -221,10 +221,11 @@ class Mark(Node):
 
 @node
 class Prefetch(Node):
-    """buffer[index] will be read soon: fetch its cache line. It changes nothing, but the element must exist."""
+    """buffer[index] will be read soon, or written: fetch its cache line. Nothing changes; the element must exist."""
 
     buffer: str
     index: tuple[Expr, ...]
+    to: Literal["read", "write"] = "read"
 
 
 Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier | Mark | Prefetch"

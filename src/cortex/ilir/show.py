@@ -128,8 +128,8 @@ def _statement(s: Stmt) -> list[str]:
             return ["barrier" if among == "team" else "item barrier"]
         case Mark(buffer, index):
             return [f"{buffer}{_subscript(index)} = clock()"]
-        case Prefetch(buffer, index):
-            return [f"prefetch {buffer}{_subscript(index)}"]
+        case Prefetch(buffer, index, to):
+            return [f"prefetch to {to} {buffer}{_subscript(index)}"]
         case _:
             assert_never(s)
 

@@ -54,9 +54,9 @@ def _execute(w: Writer, s: Stmt) -> None:
             array = w.arrays[buffer]
             at = memory.position(w, array, [evaluate(w, i) for i in index])
             memory.store(w, array, at, Value(w.instruction(w.call(_clock(w), "i64")), "i64"))
-        case Prefetch(buffer, index):
+        case Prefetch(buffer, index, to):
             array = w.arrays[buffer]
-            memory.prefetch(w, array, memory.position(w, array, [evaluate(w, i) for i in index]))
+            memory.prefetch(w, array, memory.position(w, array, [evaluate(w, i) for i in index]), to)
         case _:
             assert_never(s)  # type: ignore[arg-type]
 
