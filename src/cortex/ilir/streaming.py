@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from cortex.ilir.ir import Accumulate, Barrier, Buffer, For, Func, If, Let, LoopKind, Mark, Prefetch, Stmt, Store, Switch
+from cortex.ilir.ir import (
+    Accumulate,
+    Barrier,
+    Buffer,
+    For,
+    Func,
+    If,
+    Let,
+    LoopKind,
+    Mark,
+    Prefetch,
+    Stmt,
+    Store,
+    Switch,
+)
 from cortex.ir.node import walk
 from cortex.ir.polynomial import Bounds
 from cortex.ir.scalar import Binary, Int, Load
