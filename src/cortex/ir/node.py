@@ -98,8 +98,10 @@ def map_operands(n: T, f: Callable[[Any], Any]) -> T:
     In a tuple, `f` may return a tuple: its items take the place of `x` (so a statement can become
     several, or none). `n` itself is returned when nothing changed.
     """
-    changes: dict[str, Any] = {}
     names = _OPERAND_FIELDS.get(type(n))
+    if names == ():  # a variable or a constant, as are most
+        return n
+    changes: dict[str, Any] = {}
     for name in _operand_fields(type(n)) if names is None else names:
         value = getattr(n, name)
         if isinstance(value, Node):
