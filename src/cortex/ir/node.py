@@ -84,11 +84,11 @@ def _last_first(cls: type[Any]) -> Callable[[Any], Sequence[Node]]:
     declared = {f.name: f.type for f in dataclasses.fields(cls)}
     if not names:
         return lambda n: ()
-    get = attrgetter(*names)
+    get: Callable[[Any], Any] = attrgetter(*names)
     if all(declared[name] in _ONE for name in names):
         return get if len(names) > 1 else lambda n: (get(n),)
     if len(names) == 1 and declared[names[0]] in _MANY:
-        return lambda n: get(n)[::-1]  # type: ignore[no-any-return]
+        return lambda n: get(n)[::-1]
     return lambda n: operands(n)[::-1]
 
 
