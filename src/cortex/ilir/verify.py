@@ -48,6 +48,7 @@ from cortex.ilir.ir import (
     value_type,
 )
 from cortex.ilir.show import show, show_expr, show_stmts
+from cortex.ilir.statements import statements
 from cortex.ir.node import walk
 from cortex.ir.scalar import (
     COMPARISONS,
@@ -105,7 +106,7 @@ class _Checker:
     def __post_init__(self) -> None:
         self.buffers = {b.name: b for b in self.f.buffers}
         self.functions = {i.name: i for i in self.f.index_functions}
-        kinds = {n.kind for n in walk(self.f) if isinstance(n, For)}
+        kinds = {n.kind for n in statements(self.f.body) if isinstance(n, For)}
         self.team, self.has_items = LoopKind.PARALLEL in kinds, bool(kinds & ITEMS)
 
     def declarations(self) -> None:
