@@ -12,7 +12,7 @@ demo: $(READY)
 	$(BIN)/cortex demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # Packages for AArch64, in an emulator: installs Debian's packages for that where they are missing, which takes root.
 test-aarch64: $(READY)
@@ -43,9 +43,9 @@ performance: $(READY)
 primitives: $(READY)
 	$(BIN)/python benchmarks/primitives_page.py
 
-# Many more random models, structures and schedules than `make test` tries.
+# Many more random models, structures and schedules than `make test` tries, and all combinations of what it tries some of.
 fuzz: $(READY)
-	CORTEX_FUZZ=long $(BIN)/python -m pytest -q tests/fuzz tests/55_schedule/test_random_schedules.py tests/95_primitives
+	CORTEX_FUZZ=long $(BIN)/python -m pytest -q $(sort $(dir $(shell grep -rlE 'CORTEX_FUZZ|breadth' tests/*/ --include='*.py')))
 
 clean:
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

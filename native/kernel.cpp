@@ -3,13 +3,12 @@
 #include <cstdlib>
 
 #include "errors.hpp"
+#include "line.hpp"
 #include "running.hpp"
 
 namespace cortex {
 
 namespace {
-
-constexpr std::size_t kLine = 64;
 
 PyArrayObject* checked(PyObject* array, std::int64_t elements, bool is_written) {
   auto* found = reinterpret_cast<PyArrayObject*>(array);

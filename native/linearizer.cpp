@@ -7,7 +7,7 @@ namespace cortex {
 namespace {
 
 constexpr std::size_t kMaxIdle = 4;
-constexpr std::size_t kMaxIdleBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxIdleRequestBytes = std::size_t{64} << 20;
 constexpr std::size_t kSmall = std::size_t{1} << 20;
 
 }  // namespace
@@ -36,7 +36,7 @@ Linearizer::Lease::Lease(Linearizer& owner) : owner_(owner) {
 
 Linearizer::Lease::~Lease() {
   request_->clear();
-  if (owner_.idle_.size() < kMaxIdle && request_->bytes() <= kMaxIdleBytes)
+  if (owner_.idle_.size() < kMaxIdle && request_->bytes() <= kMaxIdleRequestBytes)
     owner_.idle_.push_back({std::move(request_), std::this_thread::get_id()});
 }
 

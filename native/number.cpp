@@ -6,12 +6,6 @@
 
 namespace cortex {
 
-namespace {
-
-enum Size : std::size_t { kNumNodes, kNumGroups, kNumRoots, kMaxGroup, kFirstListSize };
-
-}  // namespace
-
 void Request::number() {
   Numbering& out = numbering_;
   const std::size_t n = graph_.num_nodes();

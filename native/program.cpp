@@ -9,8 +9,6 @@ namespace cortex {
 
 namespace {
 
-constexpr int kNumNodes = 0;
-
 std::size_t position(const std::vector<std::string>& names, const std::string& name, const char* what) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end())

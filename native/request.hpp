@@ -31,6 +31,9 @@ struct Graph {
   void clear();
 };
 
+// The first of a linear form's sizes, by position.
+enum Size : std::size_t { kNumNodes, kNumGroups, kNumRoots, kMaxGroup, kFirstListSize };
+
 // The order of the linear form; see lower/linear_form.py for what it promises.
 struct Numbering {
   std::vector<std::int32_t> id_of, node_of;

@@ -15,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kNumNodes = 0, kNumRoots = 2;
 constexpr double kTooShort = 3000;  // nanoseconds; handing the GIL to another thread and taking it back takes as long
 
 }  // namespace

@@ -74,7 +74,7 @@ struct Team {
   FloatingPoint floating_point;
   std::uint64_t jobs = 0;
   std::int64_t size = 1;  // workers and the caller
-  std::int64_t caution = 1;                  // a call that lost time makes others run alone for so many times as long
+  std::int64_t caution = 0;                  // a call that lost time makes others run alone for so many times as long
   std::atomic<std::int64_t> alone_until{0};  // nanoseconds of the clock; calls do without the team before
   alignas(64) std::atomic<bool> busy{false};
   Member members[kMaxThreads];
@@ -228,11 +228,12 @@ bool run_on_team(const Job& job, std::int64_t threads) {
   }
   lost = std::max(lost, team->members[0].lost);
   const std::int64_t now = nanoseconds(CLOCK_MONOTONIC);
-  if (lost > (now - start) / 4) {
-    team->alone_until.store(now + team->caution * lost, std::memory_order_relaxed);
-    team->caution = std::min(2 * team->caution, kMostCaution);
+  // One thread would have taken as long as all of them together, without what was lost. A first loss is an accident.
+  if (lost > (now - start) * (threads - 1) / threads) {
+    if (team->caution > 0) team->alone_until.store(now + team->caution * lost, std::memory_order_relaxed);
+    team->caution = std::clamp<std::int64_t>(2 * team->caution, 1, kMostCaution);
   } else {
-    team->caution = std::max<std::int64_t>(team->caution / 2, 1);
+    team->caution /= 2;
   }
   team->busy.store(false, std::memory_order_release);
   return threads > 1;

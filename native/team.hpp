@@ -26,7 +26,7 @@ bool run_on_team(const Job& job, std::int64_t threads);
 
 // The same, but alone for a while after threads have waited for another that had no processor: on a busy machine one
 // thread is faster than several that wait for each other, each for a time slice of somebody else. The while is as long
-// as what was lost, and up to 16 times as long if that happens again and again.
+// as what was lost, from the second such call in a row on, and up to 16 times as long if that happens again and again.
 bool run_call(const Job& job, std::int64_t threads);
 
 // Run `entry` likewise, each thread with an array table of its own: thread t with tables[t].

@@ -3,13 +3,13 @@
 #include <limits>
 
 #include "errors.hpp"
+#include "line.hpp"
 #include "request.hpp"
 
 namespace cortex {
 
 namespace {
 
-constexpr std::size_t kLine = 64;
 constexpr std::size_t kSignalInterval = 1 << 16;  // nodes between two looks for Ctrl-C
 
 bool is_ordered_collection(PyObject* value) {

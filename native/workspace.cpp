@@ -4,12 +4,12 @@
 #include <limits>
 
 #include "errors.hpp"
+#include "line.hpp"
 
 namespace cortex {
 
 namespace {
 
-constexpr std::size_t kLine = 64;
 constexpr std::size_t kMaxIdle = 4;
 constexpr std::size_t kMaxIdleBytes = std::size_t{256} << 20;
 

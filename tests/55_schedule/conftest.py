@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-SCHEDULES = 1000 if os.environ.get("CORTEX_FUZZ") == "long" else 100
+SCHEDULES = 1000 if os.environ.get("CORTEX_FUZZ") == "long" else 60
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from breadth import pairs, some
 
 from cortex import zoo
 from cortex.bench.recursive import MODELS
@@ -22,7 +22,8 @@ def is_parallel(fast: Any) -> bool:
 
 
 # The models of the benchmarks; the others, which have the same loops, in the long run.
-NAMES = zoo.ENTRIES if os.environ.get("CORTEX_FUZZ") == "long" else MODELS
+NAMES = some(zoo.ENTRIES, MODELS)
+MAPPINGS = pairs(NAMES, ("columns", "nodes", "trees"), each=2)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,7 +31,7 @@ def test_bits_do_not_depend_on_threads(compiled: Build, name: str) -> None:
     hidden = 24 if name in ("rntn", "mv_rnn") else 72
     serial, trees = compiled(name, hidden, 1, 10)
     assert not is_parallel(serial)
-    for mapping in ("columns", "nodes", "trees"):
+    for mapping in (m for n, m in MAPPINGS if n == name):
         team, _ = compiled(name, hidden, 2, 10, mapping)
         assert is_parallel(team)
         assert (ParallelTrees() in team.schedule.steps) == (mapping == "trees")

@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from breadth import pairs  # noqa: E402
 from zoo_structures import batch, stanford  # noqa: E402
 
 import cortex  # noqa: E402
@@ -55,8 +56,7 @@ def test_all_trees_in_one_call() -> None:
         assert (together[i] == np.array(fast(everything[i]).h)).all()
 
 
-@pytest.mark.parametrize("name", zoo.ENTRIES)
-@pytest.mark.parametrize("hidden", [7, 64])
+@pytest.mark.parametrize(("name", "hidden"), pairs(zoo.ENTRIES, [7, 64]))
 def test_same_tree_same_bits(name: str, hidden: int) -> None:
     """Alone, in a batch of 10, and in a shuffled batch of 1,000 (200 where a node has a matrix)."""
     entry = zoo.load(name)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from breadth import pairs, some
 from c_program import Package, forest_of
 from c_tools import CROSS, EMULATOR, found
 from sums_and_products import cell, cell_forest, weights
@@ -34,7 +35,7 @@ def compiled(name: str, cpu: str, hidden: int, threads: int = 1) -> Any:
     return cortex.compile(entry.model, given, examples=examples, target=TARGET, cpu=cpu, threads=threads)
 
 
-@pytest.mark.parametrize("name", zoo.ENTRIES)
+@pytest.mark.parametrize("name", some(zoo.ENTRIES, ["tree_lstm", "tree_gru", "mv_rnn", "dag_rnn", "rntn", "lstm"]))
 def test_zoo_in_an_emulator(name: str, exported: Exported) -> None:
     found(EMULATOR)
     fast, entry = compiled(name, "neoverse-n1", 24), zoo.load(name)
@@ -63,8 +64,7 @@ def test_other_processors_and_threads_in_an_emulator(cpu: str, exported: Exporte
     assert len(bits) == 1
 
 
-@pytest.mark.parametrize("cpu", CPUS[TARGET])
-@pytest.mark.parametrize("name", zoo.ENTRIES)
+@pytest.mark.parametrize(("name", "cpu"), pairs(zoo.ENTRIES, CPUS[TARGET], whole=["tree_lstm"]))
 def test_sums_stay_in_registers(name: str, cpu: str) -> None:
     found_kernels = kernels(compiled(name, cpu, 64).compiled.code.assembly())
     assert found_kernels or name == "tree_rnn", "only this model has no products"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from breadth import LONG
 from c_program import Answer, Package, forest_of
 from package_models import counting, curious, curious_forest
 from sums_and_products import cell, cell_forest, weights
@@ -75,7 +76,7 @@ def test_steps_on_the_recursion(steps: tuple[Step[ra.Model], ...], exported: Exp
 def test_unrolled_recursion(exported: Exported) -> None:
     entry = zoo.load("tree_rnn")
     trees = entry.structures(random.Random(1), 6, VOCABULARY)
-    steps = (*RECURSION_STEPS, UnrollRecursion(3))
+    steps = (*RECURSION_STEPS, UnrollRecursion(3 if LONG else 2))
     fast = cortex.compile(entry.model, entry.weights(24, VOCABULARY), examples=trees, recursion=steps)
     package, program = exported(fast, "unrolled")
     same_bits(package.run(program, [forest_of(fast, trees)])[0][0], fast(trees))

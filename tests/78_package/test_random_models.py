@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from breadth import LONG
 from c_program import Package, forest_of
 
 import cortex
@@ -17,7 +18,7 @@ from random_models import compilable, random_model
 from random_structures import random_batch
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(6 if LONG else 3))
 def test_same_bits(seed: int, exported: Callable[..., tuple[Package, Any]]) -> None:
     m = random_model(seed)
     batches = [random_batch(1000 * seed + i, m.family, m.vector) for i in range(4)]

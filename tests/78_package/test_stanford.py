@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from breadth import LONG
 from c_program import Package, forest_of
 
 import cortex
@@ -22,7 +23,7 @@ VOCABULARY = 1000
 
 @pytest.mark.parametrize("sanitize", [False, True], ids=["plain", "sanitized"])
 def test_same_bits(sanitize: bool, exported: Callable[..., tuple[Package, Any]]) -> None:
-    trees = [with_children(tree) for tree in stanford("dev" if sanitize else "train", VOCABULARY)]
+    trees = [with_children(tree) for tree in stanford("train" if LONG and not sanitize else "dev", VOCABULARY)]
     entry = zoo.load("tree_lstm")
     fast = cortex.compile(entry.model, entry.weights(32, VOCABULARY), examples=trees[:10], threads=2)
     package, program = exported(fast, "tree_lstm", sanitize=sanitize)

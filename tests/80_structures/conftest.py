@@ -2,22 +2,26 @@
 
 import sys
 import warnings
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-with suppress(ImportError), warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import torch
 
+@pytest.fixture(scope="session")
+def torch_geometric() -> Any:
+    """The package, which takes seconds to import and uses what its PyTorch calls deprecated."""
+    torch = pytest.importorskip("torch")
     own = torch.index_select, torch.select
-    import torch_geometric  # noqa: F401 - it puts functions of its own in their place, which TorchScript cannot compile
-
-    torch.index_select, torch.select = own
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        package = pytest.importorskip("torch_geometric")
+        pytest.importorskip("torch_geometric.data")
+    torch.index_select, torch.select = own  # it puts functions of its own in their place: TorchScript compiles none
+    return package
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +18,9 @@ torch = pytest.importorskip("torch")
 FAST = cortex.compile(words_everywhere, WEIGHTS)
 
 
-@pytest.fixture(scope="module")
-def pyg() -> Any:
-    """torch_geometric.data, which takes seconds to import and uses what its PyTorch calls deprecated."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("torch_geometric.data")
+@pytest.fixture
+def pyg(torch_geometric: Any) -> Any:
+    return torch_geometric.data
 
 
 def random_data(pyg: Any, seed: int, nodes: int = 20) -> Any:

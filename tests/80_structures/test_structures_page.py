@@ -21,15 +21,16 @@ START, *SECTIONS = [
     for section in re.split(r"^## .*$", PAGE, flags=re.MULTILINE)
 ]
 CODE = {title: code for title, code in zip(TITLES, SECTIONS, strict=True) if code}
-WITHOUT = {"spaCy": "spacy", "PyTorch Geometric": "torch_geometric"}
 
 
 @pytest.mark.parametrize("title", CODE)
-def test_a_section_prints_what_it_says(title: str, tmp_path: Path) -> None:
+def test_a_section_prints_what_it_says(title: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the packages while they are imported
-        if title in WITHOUT:
-            pytest.importorskip(WITHOUT[title])
+        warnings.simplefilter("ignore")  # of the package while it is imported
+        if title == "spaCy":
+            pytest.importorskip("spacy")
+    if title == "PyTorch Geometric":
+        request.getfixturevalue("torch_geometric")
     # A file, because a model's source is read when it is compiled.
     path = tmp_path / "section.py"
     path.write_text(START + CODE[title], encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-MODELS, STRUCTURES = (500, 20) if os.environ.get("CORTEX_FUZZ") == "long" else (15, 3)
+MODELS, STRUCTURES = (500, 20) if os.environ.get("CORTEX_FUZZ") == "long" else (12, 3)
 OPTIONS: tuple[tuple[str, type, float | None, str], ...] = (
     ("--models", int, MODELS, "random models to try"),
     ("--structures", int, STRUCTURES, "batches per model"),

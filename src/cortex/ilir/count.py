@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, Mark, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, Mark, Prefetch, Stmt, Store, Switch
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Fma, Index, Load, Select, Unary, dtype_of
 
@@ -73,6 +73,8 @@ def count_list(body: tuple[Stmt, ...]) -> Counts:
                 counts.stores[buffer] += 1
                 for e in index:
                     _count(e, counts)
+            case Prefetch():
+                pass
             case _:
                 assert_never(s)
     return counts

@@ -1,7 +1,7 @@
 """ILIR: irregular loops over the linear form of a structure.
 
     Func     = name, sizes, index functions, buffers, body, packings, promises
-    Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier | Mark
+    Stmt     = For | If | Switch | Let | Store | Accumulate | Barrier | Mark | Prefetch
     Expr     = see cortex.ir.scalar
 
 No recursion and no data structures are left: a structure is a few integer arrays, read through
@@ -219,7 +219,16 @@ class Mark(Node):
     index: tuple[Expr, ...]
 
 
-Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier | Mark"
+@node
+class Prefetch(Node):
+    """buffer[index] will be read soon, or written: fetch its cache line. Nothing changes; the element must exist."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    to: Literal["read", "write"] = "read"
+
+
+Stmt: TypeAlias = "For | If | Switch | Let | Store | Accumulate | Barrier | Mark | Prefetch"
 
 
 @node

@@ -30,6 +30,7 @@ from cortex.ilir.ir import (
     LoopKind,
     Mark,
     Packing,
+    Prefetch,
     Stmt,
     Store,
     Switch,
@@ -127,6 +128,8 @@ def _statement(s: Stmt) -> list[str]:
             return ["barrier" if among == "team" else "item barrier"]
         case Mark(buffer, index):
             return [f"{buffer}{_subscript(index)} = clock()"]
+        case Prefetch(buffer, index, to):
+            return [f"prefetch to {to} {buffer}{_subscript(index)}"]
         case _:
             assert_never(s)
 

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from cortex.ilir.ir import Accumulate, Barrier, Buffer, For, Func, If, Let, LoopKind, Mark, Stmt, Store, Switch
+from cortex.ilir.ir import (
+    Accumulate,
+    Barrier,
+    Buffer,
+    For,
+    Func,
+    If,
+    Let,
+    LoopKind,
+    Mark,
+    Prefetch,
+    Stmt,
+    Store,
+    Switch,
+)
 from cortex.ir.node import walk
 from cortex.ir.polynomial import Bounds
 from cortex.ir.scalar import Binary, Int, Load
@@ -38,7 +52,7 @@ def _stores(
                 yield from (found for c in cases for found in _stores(c.body, name, vector, bounds))
             case Store(buffer) if buffer == name:
                 yield s, vector, bounds
-            case Store() | Accumulate() | Let() | Barrier() | Mark():
+            case Store() | Accumulate() | Let() | Barrier() | Mark() | Prefetch():
                 pass
             case _:
                 assert_never(s)

@@ -18,7 +18,21 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from cortex.ilir.count import Counts, count_list
-from cortex.ilir.ir import ROUNDING, Accumulate, Barrier, Buffer, For, Func, If, Let, Mark, Stmt, Store, Switch
+from cortex.ilir.ir import (
+    ROUNDING,
+    Accumulate,
+    Barrier,
+    Buffer,
+    For,
+    Func,
+    If,
+    Let,
+    Mark,
+    Prefetch,
+    Stmt,
+    Store,
+    Switch,
+)
 from cortex.ir.polynomial import interval_of
 from cortex.ir.scalar import Binary, Cast, Expr, Float, Fma, Index, Int, Load, Select, Unary, Var, dtype_of
 from cortex.ir.simplify import ceildiv, mul, simplify
@@ -116,7 +130,7 @@ class _Translation:
                 cell = f"{self.array(buffer)}[{at}]"
                 yield f"{at} = {self.offset(buffer, index)}"
                 yield f"{cell} = {self.extremum(fn, dtype_of(value), cell, self.expr(value))}"
-            case Barrier():
+            case Barrier() | Prefetch():
                 pass
             case Mark(buffer, index):  # time stands still here
                 yield f"{self.element(buffer, index)} = 0"

@@ -40,6 +40,7 @@ from cortex.ilir.ir import (
     LoopKind,
     Mark,
     Packing,
+    Prefetch,
     Scope,
     Stmt,
     Store,
@@ -47,6 +48,7 @@ from cortex.ilir.ir import (
     value_type,
 )
 from cortex.ilir.show import show, show_expr, show_stmts
+from cortex.ilir.statements import statements
 from cortex.ir.node import walk
 from cortex.ir.scalar import (
     COMPARISONS,
@@ -104,7 +106,7 @@ class _Checker:
     def __post_init__(self) -> None:
         self.buffers = {b.name: b for b in self.f.buffers}
         self.functions = {i.name: i for i in self.f.index_functions}
-        kinds = {n.kind for n in walk(self.f) if isinstance(n, For)}
+        kinds = {n.kind for n in statements(self.f.body) if isinstance(n, For)}
         self.team, self.has_items = LoopKind.PARALLEL in kinds, bool(kinds & ITEMS)
 
     def declarations(self) -> None:
@@ -217,6 +219,8 @@ class _Checker:
                 b = self.access(buffer, index, names, s)
                 if b.dtype != "i64" or b.scope is not Scope.SCRATCH:
                     raise InternalError(f"the clock goes to {buffer!r}, which is no i64 scratch, in `{_headline(s)}`")
+            case Prefetch(buffer, index):
+                self.access(buffer, index, names, s)
             case Barrier("team"):
                 if self.parallel is not None:
                     raise InternalError(f"barrier inside parallel loop {self.parallel.var!r}")

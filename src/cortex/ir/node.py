@@ -7,7 +7,8 @@ node is plain data. `repr(x)` is Python that rebuilds `x`; equality is structura
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -15,9 +16,13 @@ T = TypeVar("T")
 _OPERAND_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 _PLAIN = frozenset(
     {"str", "int", "float", "bool", "str | None", "int | None", "tuple[str, ...]", "tuple[int, ...]"}
-    | {"DType", "UnaryFn", "BinaryFn", "LoopKind", "Scope"}
+    | {"DType", "Storage", "UnaryFn", "BinaryFn", "LoopKind", "Scope"}
 )
 """Declared types of fields that never hold a node; looking into them would be most of the work of a traversal."""
+_ONE = frozenset({"Expr", "Var"})
+_MANY = frozenset({"tuple[Expr, ...]", "tuple[Stmt, ...]", "tuple[Case, ...]"})
+"""Declared types of fields that hold a node, and those of fields that hold nodes only: nobody needs to look which."""
+_LAST_FIRST: dict[type[Any], Callable[[Any], Sequence[Node]]] = {}
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -41,7 +46,8 @@ def _operand_fields(cls: type[Any]) -> tuple[str, ...]:
     """Names of the fields of a node class that may hold operands, in order."""
     found = _OPERAND_FIELDS.get(cls)
     if found is None:
-        found = tuple(f.name for f in dataclasses.fields(cls) if f.type not in _PLAIN)
+        fields = [f for f in dataclasses.fields(cls) if f.type not in _PLAIN and not str(f.type).startswith("Literal")]
+        found = tuple(f.name for f in fields)
         _OPERAND_FIELDS[cls] = found
     return found
 
@@ -62,12 +68,28 @@ def operands(n: Node) -> list[Node]:
 def walk(n: Node) -> Iterator[Node]:
     """`n` and all nodes below it, parents before operands."""
     stack = [n]
-    pop = stack.pop
+    pop, known = stack.pop, _LAST_FIRST
     while stack:
         top = pop()
         yield top
-        if _OPERAND_FIELDS.get(type(top)) != ():  # else a variable or a constant, as are most
-            stack += operands(top)[::-1]
+        cls = type(top)
+        if cls not in known:
+            known[cls] = _last_first(cls)
+        stack += known[cls](top)
+
+
+def _last_first(cls: type[Any]) -> Callable[[Any], Sequence[Node]]:
+    """The function that gives the direct operands of a node of class `cls`, right to left."""
+    names = _operand_fields(cls)[::-1]
+    declared = {f.name: f.type for f in dataclasses.fields(cls)}
+    if not names:
+        return lambda n: ()
+    get: Callable[[Any], Any] = attrgetter(*names)
+    if all(declared[name] in _ONE for name in names):
+        return get if len(names) > 1 else lambda n: (get(n),)
+    if len(names) == 1 and declared[names[0]] in _MANY:
+        return lambda n: get(n)[::-1]
+    return lambda n: operands(n)[::-1]
 
 
 def map_operands(n: T, f: Callable[[Any], Any]) -> T:
@@ -76,8 +98,10 @@ def map_operands(n: T, f: Callable[[Any], Any]) -> T:
     In a tuple, `f` may return a tuple: its items take the place of `x` (so a statement can become
     several, or none). `n` itself is returned when nothing changed.
     """
-    changes: dict[str, Any] = {}
     names = _OPERAND_FIELDS.get(type(n))
+    if names == ():  # a variable or a constant, as are most
+        return n
+    changes: dict[str, Any] = {}
     for name in _operand_fields(type(n)) if names is None else names:
         value = getattr(n, name)
         if isinstance(value, Node):

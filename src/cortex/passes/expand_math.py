@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from cortex.ilir.ir import Accumulate, Barrier, Case, For, Func, If, Let, Stmt, Store, Switch
+from cortex.ilir.statements import statements
 from cortex.ir.node import map_operands, walk
 from cortex.ir.scalar import Expr, Float, Unary, Var
 from cortex.passes.math_functions import Bind, exp, sigmoid, tanh
@@ -23,7 +24,7 @@ def expand_math(f: Func) -> Func:
     before:  y[i] = x[i] * sigmoid(x[i])
     after:   let m1 = x[i]; let m2 = max(min(m1, 104), -89); ...; let m5 = 1 / (1 + ldexp(..., m3)); y[i] = x[i] * m5
     """
-    taken = {x.name for x in walk(f) if isinstance(x, Var)} | {x.var for x in walk(f) if isinstance(x, For)}
+    taken = {x.name for x in walk(f) if isinstance(x, Var)} | {x.var for x in statements(f.body) if isinstance(x, For)}
     fresh = (name for name in (f"m{i}" for i in count(1)) if name not in taken and name not in f.sizes)
     return map_operands(f, lambda x: _expand(x, fresh) if isinstance(x, _STATEMENTS) else x)
 

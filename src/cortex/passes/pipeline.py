@@ -7,6 +7,7 @@ from collections.abc import Callable
 from cortex.ilir.ir import Func
 from cortex.passes.expand_math import expand_math
 from cortex.passes.forward_stores import forward_stores
+from cortex.passes.prefetch import prefetch
 from cortex.passes.remove_unused import remove_unused
 from cortex.passes.share_packings import share_packings
 from cortex.passes.simplify_indices import simplify_indices
@@ -18,6 +19,7 @@ PASSES: tuple[Pass, ...] = (
     simplify_indices,  # early: equal indices must be equal expressions before stores can be matched with loads
     forward_stores,  # makes temporaries of fused nests unread
     remove_unused,  # and this drops them
+    prefetch,
     expand_math,  # last: what remains is computed, so the long polynomials are expanded once
 )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from cortex.ilir.ir import Accumulate, Case, For, Func, If, Let, Scope, Stmt, Store, Switch
-from cortex.ir.node import Node, operands
+from cortex.ir.node import walk
 from cortex.ir.scalar import Load, Var
 
 TEMPORARY = (Scope.SCRATCH, Scope.PRIVATE, Scope.REGISTER, Scope.LOCAL, Scope.RESIDENT)
@@ -34,20 +34,13 @@ def _uses(f: Func) -> tuple[Counter[str], Counter[str]]:
     """How often each buffer is loaded and each name is used (its binding does not count)."""
     loads: Counter[str] = Counter()
     names: Counter[str] = Counter()
-    stack: list[Node] = list(f.body)
-    while stack:
-        n = stack.pop()
-        match n:
-            case Load(buffer):
-                loads[buffer] += 1
-            case Var(name):
-                names[name] += 1
-            case Let(_, value):
-                stack.append(value)
-                continue
-            case _:
-                pass
-        stack.extend(operands(n))
+    for n in (n for s in f.body for n in walk(s)):
+        if isinstance(n, Var):
+            names[n.name] += 1
+        elif isinstance(n, Load):
+            loads[n.buffer] += 1
+        elif isinstance(n, Let):
+            names[n.var.name] -= 1  # the variable is an operand too
     return loads, names
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, Let, Mark, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, Let, Mark, Prefetch, Stmt, Store, Switch
 from cortex.ir.scalar import Binary, Expr, Int, Unary, Var, dtype_of
 
 
@@ -46,7 +46,7 @@ class Point:
                 return (value,)
             case Store(_, index, value) | Accumulate(_, index, _, value):
                 return (*index, value)
-            case Mark(_, index):
+            case Mark(_, index) | Prefetch(_, index):
                 return index
             case Barrier():
                 return ()
@@ -94,7 +94,7 @@ def points_of(body: tuple[Stmt, ...], around: Point = OUTSIDE) -> Iterator[Point
             case Let(_, value):
                 if dtype_of(value) == "i64":
                     lets = (*lets, s)
-            case Store() | Accumulate() | Barrier() | Mark():
+            case Store() | Accumulate() | Barrier() | Mark() | Prefetch():
                 pass
             case _:
                 assert_never(s)

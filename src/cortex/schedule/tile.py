@@ -35,8 +35,8 @@ class Tile(Step[Func]):
 
     Tiles are balanced: 7 rows with height 6 are 4 and 3. The last columns are an exact number of vectors; the last
     vector runs over row padding where that is harmless, else it is shorter. Loops named by `inside` run inside a block
-    of columns. The rest is one text for all "rows", or, if it is short, on the sums in "registers" (`epilogue`).
-    Tiles of rows run inside blocks of columns, or around them (`rows_first`): then all weights are read for each.
+    of columns. The rest is one text for all "rows", or, if it is short, on the sums in "registers" (`epilogue`); where
+    there is none, sums go to memory from registers. With `rows_first`, tiles of rows run around blocks of columns.
     """
 
     nest: str
@@ -114,7 +114,7 @@ class _Writer:
     ) -> None:
         self.tile, self.names, self.chain, self.rows, self.sums, self.extent = tile, names, chain, rows, sums, extent
         self.padded = padding_is_harmless(f, chain[-1].body, chain[-1].var, extent, tile.lanes)
-        self.staged = rows is not None and tile.height > 1 and tile.epilogue == "rows"
+        self.staged = rows is not None and tile.height > 1 and tile.epilogue == "rows" and bool(sums.rest)
         height = tile.height if rows is not None else 1
         self.acc = {b: names.fresh(f"{b}_acc") for b in sums.targets}
         self.stage = {b: names.fresh(f"{b}_tile") for b in sums.targets} if self.staged else {}

@@ -20,7 +20,22 @@ from cortex.codegen.gpu.dialect import Dialect
 from cortex.codegen.gpu.expressions import ExpressionPrinter
 from cortex.codegen.gpu.names import Identifiers
 from cortex.errors import InternalError
-from cortex.ilir.ir import Accumulate, Barrier, Buffer, For, Func, If, Let, LoopKind, Mark, Scope, Stmt, Store, Switch
+from cortex.ilir.ir import (
+    Accumulate,
+    Barrier,
+    Buffer,
+    For,
+    Func,
+    If,
+    Let,
+    LoopKind,
+    Mark,
+    Prefetch,
+    Scope,
+    Stmt,
+    Store,
+    Switch,
+)
 from cortex.ilir.to_python import extents
 from cortex.ilir.verify import PER_THREAD
 from cortex.ir.node import walk
@@ -114,6 +129,8 @@ class StatementPrinter:
                 return [self.dialect.item_barrier]
             case Mark():
                 raise InternalError("a program for a GPU does not read the clock")
+            case Prefetch():
+                return []
             case _:
                 assert_never(s)
 

@@ -6,6 +6,8 @@ load or store, anything else a gather or scatter.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cortex.codegen.llvm import integers, rounded, widen
 from cortex.codegen.llvm.types import Value, constant_vector, integer, suffix, type_text
 from cortex.codegen.llvm.writer import Array, Writer
@@ -103,6 +105,12 @@ def store_as_is(w: Writer, array: Array, at: Value, text: str) -> None:
     name = f"llvm.masked.scatter.{suffix(_STORAGE_NAME[array.storage], n)}.v{n}p0"
     pointers = f"<{n} x ptr> {_pointers(w, array, at, n)}"
     w.effect(w.call(name, "void", f"{ty} {text}", pointers, f"<{n} x i1> splat (i1 true)"))
+
+
+def prefetch(w: Writer, array: Array, at: Value, to: Literal["read", "write"]) -> None:
+    """Fetch the cache line of the element of `array` at position `at` into all caches."""
+    pointer = f"ptr {_pointer(w, array, at)}"
+    w.effect(w.call("llvm.prefetch.p0", "void", pointer, f"i32 {int(to == 'write')}", "i32 3", "i32 1"))
 
 
 def _loaded(w: Writer, array: Array, text: str, n: int) -> Value:

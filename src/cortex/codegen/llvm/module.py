@@ -27,8 +27,8 @@ from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Accumulate, Buffer, Func, Mark, Scope, Storage, Store, value_type
 from cortex.ilir.private import private_stride
+from cortex.ilir.statements import statements
 from cortex.ilir.streaming import stores_whole_vectors
-from cortex.ir.node import walk
 
 _STORAGE: dict[Storage, str] = {
     "f32": "float", "i64": "i64", "bool": "i8", "bf16": "bfloat", "f16": "half", "i8": "i8",
@@ -46,7 +46,7 @@ def module_text(f: Func, target: Target) -> str:
 
 
 def _written(f: Func) -> set[str]:
-    return {s.buffer for s in walk(f) if isinstance(s, Store | Accumulate | Mark)}
+    return {s.buffer for s in statements(f.body) if isinstance(s, Store | Accumulate | Mark)}
 
 
 def _body(f: Func, target: Target, streamed: frozenset[str], loops: int) -> Writer:

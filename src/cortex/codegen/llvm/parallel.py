@@ -9,7 +9,7 @@ from cortex.codegen.llvm import integers
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Writer
 from cortex.ilir.ir import Barrier, For, Func, LoopKind
-from cortex.ir.node import walk
+from cortex.ilir.statements import statements
 from cortex.ir.scalar import Int
 
 THREAD, THREADS, TEAM = "%thread", "%threads", "%team"
@@ -17,12 +17,14 @@ THREAD, THREADS, TEAM = "%thread", "%threads", "%team"
 
 def runs_on_team(f: Func) -> bool:
     """Does `f` have anything for several threads to do?"""
-    return any(isinstance(n, Barrier) or (isinstance(n, For) and n.kind is LoopKind.PARALLEL) for n in walk(f))
+    return any(
+        isinstance(n, Barrier) or (isinstance(n, For) and n.kind is LoopKind.PARALLEL) for n in statements(f.body)
+    )
 
 
 def prepare_shares(w: Writer, f: Func) -> None:
     """Compute the shares of loops with constant bounds once, on entry: a thread has the same ones in every group."""
-    for n in walk(f):
+    for n in statements(f.body):
         match n:
             case For(lo=Int(lo), hi=Int(hi), kind=LoopKind.PARALLEL):
                 share(w, integer(lo), integer(hi))

@@ -13,7 +13,7 @@ from cortex.codegen.llvm.expressions import evaluate
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Writer
 from cortex.errors import InternalError
-from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, LoopKind, Mark, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, If, Let, LoopKind, Mark, Prefetch, Stmt, Store, Switch
 
 
 def execute(w: Writer, body: tuple[Stmt, ...]) -> None:
@@ -54,6 +54,9 @@ def _execute(w: Writer, s: Stmt) -> None:
             array = w.arrays[buffer]
             at = memory.position(w, array, [evaluate(w, i) for i in index])
             memory.store(w, array, at, Value(w.instruction(w.call(_clock(w), "i64")), "i64"))
+        case Prefetch(buffer, index, to):
+            array = w.arrays[buffer]
+            memory.prefetch(w, array, memory.position(w, array, [evaluate(w, i) for i in index]), to)
         case _:
             assert_never(s)  # type: ignore[arg-type]
 
