@@ -35,11 +35,12 @@ def forward(self, node):
 """,
     "local_recursion": """
 def forward(self, node):
-    def walk(n):
-        if n.left is None:
-            return self.emb(torch.tensor(n.word))
-        return walk(n.left) + walk(n.right)
-    return walk(node)
+    class Walk:
+        def go(_, n):
+            if n.left is None:
+                return self.emb(torch.tensor(n.word))
+            return Walk().go(n.left) + Walk().go(n.right)
+    return Walk().go(node)
 """,
     "other_shapes": """
 def forward(self, node):

@@ -174,10 +174,31 @@ def test_kinds(kind: Callable[[], nn.Module], kinds: int) -> None:
     found = [k.name for k in run.compiled.model.kinds]
     assert len(found) <= kinds, found
     assert not any("node_h" in s.name for s in run.compiled.model.states if kind is Pooled), "kept with what up returns"
-    if kind in (Embedded, Stacked, Noted):
+    if kind in (Embedded, Stacked, Noted, Pooled):
         before = run.compilations
         run([sentence(1, 9)])
         assert run.compilations == before
+
+
+class Special(Pooled):
+    """Passes something else to seven children."""
+
+    def down(self, node, above):
+        node.d = torch.tanh(self.two(torch.cat([node.h, above])))
+        for child in node.children:
+            self.down(child, -node.d if len(node.children) == 7 else node.d)
+
+
+def test_numbers_of_children_that_values_are_passed_to_by_themselves() -> None:
+    random.seed(5)
+    torch.manual_seed(5)
+    module = Special().eval()
+    fast = cortex.compile(module, examples=[sentence(1, 3), sentence(0)])
+    with torch.no_grad():
+        for number in (6, 7, 8):
+            given = sentence(0)
+            given.children = [sentence(0) for _ in range(number)]
+            torch.testing.assert_close(fast(given), module(given), rtol=1e-4, atol=1e-5)
 
 
 def test_late_questions_matter_where_more_is_passed_after_them() -> None:

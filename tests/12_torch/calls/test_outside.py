@@ -73,6 +73,18 @@ class OwnMemo(Cell):
         return self.encode(node)
 
 
+class OnNode(Cell):
+    """Remembers on the node, which has such an attribute or not."""
+
+    def encode(self, node: Any) -> Any:
+        if getattr(node, "h", None) is None:
+            node.h = self.join(node, [self.encode(child) for child in node.children])
+        return node.h
+
+    def forward(self, node: Any) -> Any:
+        return self.encode(node)
+
+
 class Logs(Cell):
     """Counts and keeps what it never looks at."""
 
@@ -161,7 +173,7 @@ def check(module: nn.Module, *, none: bool = False) -> None:
             torch.testing.assert_close(fast(given), module(given).clone(), rtol=1e-4, atol=1e-5)
 
 
-RIGHT = (ReadsMemo, OwnMemo, Logs, Cached, NoGrad, Hooked, OwnCall, Normed, Tied, Constants)
+RIGHT = (ReadsMemo, OwnMemo, OnNode, Logs, Cached, NoGrad, Hooked, OwnCall, Normed, Tied, Constants)
 
 
 @pytest.mark.parametrize("kind", RIGHT)
@@ -289,6 +301,22 @@ def forward(self, node):
         total = total + self.join(x, [walk(c) for c in x.children])
         return total
     return walk(node)
+""",
+    "visits": """
+def encode(self, node):
+    node.visits = getattr(node, "visits", 0) + 1
+    return self.join(node, [self.encode(c) for c in node.children]) * node.visits
+def forward(self, node):
+    return self.encode(node)
+""",
+    "visited": """
+def encode(self, node):
+    if hasattr(node, "seen"):
+        return torch.zeros(4)
+    node.seen = True
+    return self.join(node, [self.encode(c) for c in node.children])
+def forward(self, node):
+    return self.encode(node)
 """,
     "growing_list": """
 def encode(self, node):

@@ -6,7 +6,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from case import V, X, case, positive
+from case import V, X, case, positive, whole
 
 REDUCTIONS = {
     "sum": case(
@@ -98,6 +98,17 @@ REDUCTIONS = {
         ),
         x=X,
         y=X,
+    ),
+    "classes": case(
+        lambda x, i: (
+            F.cross_entropy(x, i),
+            F.cross_entropy(x, i, reduction="none"),
+            F.cross_entropy(x[0], i[0]),
+            F.nll_loss(F.log_softmax(x, 1), i, reduction="sum"),
+            F.nll_loss(x, i),
+        ),
+        x=X,
+        i=whole(3),
     ),
     "normalize": case(lambda x: (F.normalize(x), F.normalize(x, p=1, dim=0), F.normalize(x, dim=-1, eps=0.5)), x=X),
     "cosine": case(

@@ -11,6 +11,7 @@ from typing import Any
 import language
 import pytest
 import repository_programs
+import shapes_and_plans
 import structures
 import torch
 
@@ -32,6 +33,18 @@ CASES: dict[str, tuple[Any, Any]] = {
     "evaluator": (repository_programs.Evaluator, structures.expression),
     "linked_rnn": (repository_programs.LinkedRNN, structures.linked),
     "top_down_bottom_up": (repository_programs.TopDownBottomUp, structures.ast_node),
+    "shape_encoder": (shapes_and_plans.ShapeEncoder, structures.shape),
+    "plan_estimator": (shapes_and_plans.PlanEstimator, structures.operator),
+    "tree_decoder": (shapes_and_plans.TreeDecoder, structures.binary),
+    "tree_convolution": (shapes_and_plans.TreeConvolution, structures.binary),
+    "with_parents": (shapes_and_plans.WithParents, structures.binary),
+    "nary_tree_lstm": (shapes_and_plans.NaryTreeLSTM, structures.two_children),
+    "child_attention": (shapes_and_plans.ChildAttention, structures.ast_node),
+    "mean_by_size": (shapes_and_plans.MeanBySize, structures.ast_node),
+    "partial": (shapes_and_plans.Partial, structures.ast_node),
+    "list_expression": (shapes_and_plans.ListExpression, structures.list_expression),
+    "named_tuple_tree": (shapes_and_plans.NamedTupleTree, structures.named),
+    "dependency_reduce": (shapes_and_plans.DependencyReduce, structures.dependent),
 }
 EXAMPLES, STRUCTURES = (8, 100) if structures.LONG else (24, 6)
 

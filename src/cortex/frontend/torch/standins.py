@@ -26,7 +26,7 @@ from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
 from cortex.frontend.torch.tokens import is_constructing
-from cortex.ra.ir import IsNone, Length
+from cortex.ra.ir import IsNone
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
@@ -352,7 +352,7 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
         b.knowledge.tags.setdefault(own)
-        b.facts.ask(Length(own, path))
+        b.model.counts.ask(b, steps)
         items: list[Any] = [_node(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
     else:
         if name not in b.model.links.itemized:
