@@ -25,7 +25,11 @@ class Tree:
 
 
 def tree(rng: random.Random, depth: int, *, none: bool = False) -> Tree:
-    below = [tree(rng, depth - rng.randint(1, 2), none=none) for _ in range(rng.randint(1, 3))] if depth > 0 else []
+    below = (
+        [tree(rng, depth - rng.randint(1, 2), none=none) for _ in range(rng.randint(1, 2 if none else 3))]
+        if depth > 0
+        else []
+    )
     if none and below and rng.random() < 0.6:
         below.insert(rng.randrange(len(below) + 1), None)
     return Tree(rng.randrange(10), below)
@@ -309,7 +313,7 @@ def encode(self, node):
 def forward(self, node):
     return self.encode(node)
 """,
-    "visited": """
+    "zeros_next_time": """
 def encode(self, node):
     if hasattr(node, "seen"):
         return torch.zeros(4)

@@ -1,11 +1,9 @@
-"""Modules over shapes, plans, loops, expressions and trees that are decoded, in the manner of public repositories."""
+"""Modules over shapes, plans and trees that are decoded, in the manner of public repositories."""
 
 from __future__ import annotations
 
 import functools
 from collections import namedtuple
-from dataclasses import dataclass, field
-from typing import Optional
 
 import torch
 from torch import nn
@@ -278,30 +276,6 @@ class Partial(nn.Module):
         return self.linear(self.encode(0.5, root))
 
 
-class ListExpression(nn.Module):
-    """Lists in lists, operators first, as a reader of s-expressions gives them."""
-
-    NAMES = {"x": 0, "y": 1, "1": 2}  # noqa: RUF012
-
-    def __init__(self):
-        super().__init__()
-        self.names = nn.Embedding(3, H)
-        self.ops = nn.ModuleDict({"+": nn.Linear(2 * H, H), "*": nn.Bilinear(H, H, H), "-": nn.Linear(H, H)})
-
-    def forward(self, expression):
-        if isinstance(expression, str):
-            return self.names(torch.tensor([self.NAMES[expression]]))
-        op, *args = expression
-        values = [self(arg) for arg in args]
-        if op == "+":
-            out = self.ops["+"](torch.cat(values, -1))
-        elif op == "*":
-            out = self.ops["*"](*values)
-        else:
-            out = -self.ops["-"](values[0])
-        return F.normalize(out, dim=-1)
-
-
 Named = namedtuple("Named", "word left right")
 
 
@@ -317,26 +291,3 @@ class NamedTupleTree(nn.Module):
         if left is None:
             return self.emb(torch.tensor(word))
         return torch.tanh(self.join(torch.cat((self(left), self(right)), -1))) + self.emb(torch.tensor(node.word))
-
-
-@dataclass
-class Dependent:
-    token: int
-    kids: list[Dependent] = field(default_factory=list)
-    relation: Optional[str] = None  # noqa: UP045 - as people write it
-
-
-class DependencyReduce(nn.Module):
-    """functools.reduce over children, with a matrix for each relation."""
-
-    def __init__(self):
-        super().__init__()
-        self.emb = nn.Embedding(V, H)
-        self.relations = nn.ParameterDict({name: nn.Parameter(torch.randn(H, H) * 0.4) for name in ("nsubj", "obj")})
-        self.default = nn.Parameter(torch.eye(H))
-
-    def forward(self, n: Dependent):
-        def step(total, kid):
-            return total + (self.relations[kid.relation] if kid.relation else self.default) @ self(kid)
-
-        return torch.tanh(functools.reduce(step, n.kids, self.emb.weight[n.token]))

@@ -8,7 +8,7 @@ import random
 import torch
 from language import Phrase, Tree, V
 from repository_programs import AstNode, BinOp, Cell, Layout, Num, Var, Vertex
-from shapes_and_plans import Binary, D, Dependent, Named, Operator, Part, Predicate
+from shapes_and_plans import Binary, D, Named, Operator, Part, Predicate
 
 LONG = os.environ.get("CORTEX_FUZZ") == "long"
 MOST = 3 if LONG else 2
@@ -120,13 +120,13 @@ def numbers(count):
     return [random.random() for _ in range(count)]
 
 
-def predicate(depth=2):
+def predicate(depth=MOST - 1):
     if not depth or random.random() < 0.4:
         return Predicate("CMP", numbers(4))
     return Predicate(random.choice(["AND", "OR"]), None, [predicate(depth - 1), predicate(depth - 1)])
 
 
-def operator(depth=2):
+def operator(depth=MOST - 1):
     below = [operator(depth - 1) for _ in range(random.randint(0, MOST))] if depth else []
     return Operator(numbers(3), predicate() if random.random() < 0.6 else None, below)
 
@@ -142,20 +142,7 @@ def two_children(depth=3):
     return AstNode(random.randrange(V), [two_children(depth - 1) for _ in range(count)])
 
 
-def list_expression(depth=3):
-    if depth < 3 and (not depth or random.random() < 0.3):
-        return random.choice(["x", "y", "1"])
-    return [random.choice("+*-"), list_expression(depth - 1), list_expression(depth - 1)]
-
-
 def named(depth=3):
     if not depth or random.random() < 0.3:
         return (Named(random.randrange(V), None, None),)
     return (Named(random.randrange(V), *named(depth - 1), *named(depth - 1)),)
-
-
-def dependent(depth=2):
-    count = random.randint(0, MOST) if depth else 0
-    return Dependent(
-        random.randrange(V), [dependent(depth - 1) for _ in range(count)], random.choice(["nsubj", "obj", None])
-    )

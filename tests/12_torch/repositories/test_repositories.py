@@ -42,11 +42,9 @@ CASES: dict[str, tuple[Any, Any]] = {
     "child_attention": (shapes_and_plans.ChildAttention, structures.ast_node),
     "mean_by_size": (shapes_and_plans.MeanBySize, structures.ast_node),
     "partial": (shapes_and_plans.Partial, structures.ast_node),
-    "list_expression": (shapes_and_plans.ListExpression, structures.list_expression),
     "named_tuple_tree": (shapes_and_plans.NamedTupleTree, structures.named),
-    "dependency_reduce": (shapes_and_plans.DependencyReduce, structures.dependent),
 }
-EXAMPLES, STRUCTURES = (8, 100) if structures.LONG else (24, 6)
+EXAMPLES, STRUCTURES = (8, 100) if structures.LONG else (12, 6)
 
 
 def arguments(example: Any) -> tuple[Any, ...]:

@@ -53,7 +53,7 @@ class TorchAttribute(Attribute):
         return type(self) if is_constructing() else super().__class__
 
     @property
-    def __torch_function__(self) -> Any:  # type: ignore[override]  # torch asks the object
+    def __torch_function__(self) -> Any:
         """Whom torch hands functions to; a constructor would take who has it for a storage, and not look into it."""
         if self._cortex_is_array() and is_constructing():
             raise AttributeError

@@ -33,7 +33,7 @@ class Nested:
     def __init__(self) -> None:
         self._inner: set[CodeType] = set()
         """The code of all inner functions."""
-        self._routines: dict[CodeType, Routine] = {}
+        self._routines: dict[tuple[Any, ...], Routine] = {}
 
     def seen(self, code: CodeType, scope: dict[str, Any]) -> CodeType:
         """Code whose recursive inner functions are seen by functions that are put into `scope`; itself without any."""
@@ -56,7 +56,10 @@ class Nested:
 
         def seen(found: dict[str, Any]) -> Any:
             functions, values = self._around({n: found[n] for n in code.co_freevars if n in found})
-            routine = self._routines.setdefault(made, _routine(code, name, functions, scope, tuple(values)))
+            key = (made, *functions, *values)
+            if key not in self._routines:
+                self._routines[key] = _routine(code, name, functions, scope, tuple(values))
+            routine = self._routines[key]
             args, kwargs = _arguments(code, found)
             kwargs |= {_outer(code, n): value for n, value in values.items()}
             call = getattr(builder(), "call", None) if is_tracing() else None

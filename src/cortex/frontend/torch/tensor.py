@@ -110,13 +110,13 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
             raise fail(f"the attribute '{name}' of a tensor is set here. Change its elements: x[...] = value.")
 
     def __float__(self) -> float:
-        tokens = getattr(TORCH.get(), "tokens", None)
+        tokens: Any = getattr(TORCH.get(), "tokens", None)
         is_token = tokens is not None and is_constructing()
         return float(tokens.float(self) if is_token else call(torch.Tensor.__float__, self))
 
     def __index__(self) -> int:
-        tokens, held = getattr(TORCH.get(), "tokens", None), self._cortex_content()
-        is_token = tokens is not None and isinstance(held, Integers) and is_constructing()
+        tokens: Any = getattr(TORCH.get(), "tokens", None)
+        is_token = tokens is not None and isinstance(self._cortex_content(), Integers) and is_constructing()
         return int(tokens.whole(self) if is_token else call(torch.Tensor.__index__, self))
 
     def _cortex_index(self) -> Any:
