@@ -97,7 +97,7 @@ def typed(size: int = 6) -> Any:
     return Leaf(word()) if size <= 1 else Inner(random.choice(["add", "mul"]), _split(size, typed))
 
 
-def expression(size: int = 5 if LONG else 3) -> Expression:
+def expression(size: int = 5 if LONG else 4) -> Expression:
     if size <= 1:
         return Expression(Op.WORD, word())
     return Expression(random.choice([Op.SUM, Op.PRODUCT]), 0, *_split(size, expression))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import nodes
@@ -153,6 +154,32 @@ def test_refused(name: str, golden: Callable[[str, str], None]) -> None:
     with pytest.raises(cortex.CortexError) as raised:
         cortex.compile(define(name).eval(), examples=[tree])
     golden(f"errors/torch_calls/{name}", f"{type(raised.value).__name__}: {raised.value}")
+
+
+@dataclass
+class Valued:
+    """Nodes that are equal where their fields are."""
+
+    word: int
+    left: Any = None
+    right: Any = None
+
+
+class ComparesNodes(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = torch.nn.Embedding(12, 4)
+
+    def forward(self, node):
+        if node.left == None:  # noqa: E711 - as people write it
+            return self.emb(torch.tensor(node.word))
+        return self(node.left) + self(node.right) * (2 if node.left == node.right else 1)
+
+
+def test_nodes_compared_by_value_are_refused(golden: Callable[[str, str], None]) -> None:
+    with pytest.raises(cortex.ModelError) as raised:
+        cortex.compile(ComparesNodes().eval(), examples=[Valued(1, Valued(2), Valued(2))])
+    golden("errors/torch_calls/compared", str(raised.value).partition("\n")[0])
 
 
 def test_training_is_refused(golden: Callable[[str, str], None]) -> None:
