@@ -95,11 +95,12 @@ class TorchNode(Place):
         tracing().store(self._cortex_steps, name, None)
 
     def __eq__(self, other: object) -> bool:
-        own = type(self._cortex_sample).__eq__ is not object.__eq__
-        if own and other is not self and other is not None and asked_by_user():
+        kind: Any = type(self._cortex_sample)
+        is_own = kind.__eq__ is not object.__eq__
+        if is_own and other is not self and other is not None and asked_by_user():
             raise fail(
-                f"{self._cortex_text()} is compared by the == of {type(self._cortex_sample).__name__}, which looks into "
-                "the nodes. Compare fields of them: node.label == 3."
+                f"{self._cortex_text()} is compared by the == of {kind.__name__}, which looks into the nodes. Compare "
+                "fields of them: node.label == 3."
             )
         return self is other
 
