@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 from enum import Enum
 from typing import Any
 
 WORDS = 12
+LONG = os.environ.get("CORTEX_FUZZ") == "long"
 
 
 class Node:
@@ -95,7 +97,7 @@ def typed(size: int = 6) -> Any:
     return Leaf(word()) if size <= 1 else Inner(random.choice(["add", "mul"]), _split(size, typed))
 
 
-def expression(size: int = 5) -> Expression:
+def expression(size: int = 5 if LONG else 4) -> Expression:
     if size <= 1:
         return Expression(Op.WORD, word())
     return Expression(random.choice([Op.SUM, Op.PRODUCT]), 0, *_split(size, expression))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import nodes
@@ -35,11 +36,12 @@ def forward(self, node):
 """,
     "local_recursion": """
 def forward(self, node):
-    def walk(n):
-        if n.left is None:
-            return self.emb(torch.tensor(n.word))
-        return walk(n.left) + walk(n.right)
-    return walk(node)
+    class Walk:
+        def go(_, n):
+            if n.left is None:
+                return self.emb(torch.tensor(n.word))
+            return Walk().go(n.left) + Walk().go(n.right)
+    return Walk().go(node)
 """,
     "other_shapes": """
 def forward(self, node):
@@ -152,6 +154,32 @@ def test_refused(name: str, golden: Callable[[str, str], None]) -> None:
     with pytest.raises(cortex.CortexError) as raised:
         cortex.compile(define(name).eval(), examples=[tree])
     golden(f"errors/torch_calls/{name}", f"{type(raised.value).__name__}: {raised.value}")
+
+
+@dataclass
+class Valued:
+    """Nodes that are equal where their fields are."""
+
+    word: int
+    left: Any = None
+    right: Any = None
+
+
+class ComparesNodes(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = torch.nn.Embedding(12, 4)
+
+    def forward(self, node):
+        if node.left == None:  # noqa: E711 - as people write it
+            return self.emb(torch.tensor(node.word))
+        return self(node.left) + self(node.right) * (2 if node.left == node.right else 1)
+
+
+def test_nodes_compared_by_value_are_refused(golden: Callable[[str, str], None]) -> None:
+    with pytest.raises(cortex.ModelError) as raised:
+        cortex.compile(ComparesNodes().eval(), examples=[Valued(1, Valued(2), Valued(2))])
+    golden("errors/torch_calls/compared", str(raised.value).partition("\n")[0])
 
 
 def test_training_is_refused(golden: Callable[[str, str], None]) -> None:

@@ -161,23 +161,46 @@ def compiled(kind: Callable[[], nn.Module], structures: list[Any]) -> Any:
     with torch.no_grad():
         for given in structures:
             torch.testing.assert_close(fast(given), module(given), rtol=1e-4, atol=1e-5)
-    return fast.executable(structures[0])
+    return fast
 
 
 @pytest.mark.parametrize(
     ("kind", "kinds"),
-    [(Embedded, 2), (Stacked, 2), (Matrices, 3), (Noted, 2), (Ordered, 6), (Pooled, 8)],
+    [(Embedded, 2), (Stacked, 2), (Matrices, 3), (Noted, 2), (Ordered, 6), (Pooled, 6)],
 )
 def test_kinds(kind: Callable[[], nn.Module], kinds: int) -> None:
     random.seed(5)
-    run = compiled(kind, [sentence(depth) for depth in (2, 2, 2, 1, 0)])
+    structures = [sentence(depth) for depth in (2, 2, 2, 1, 0)]
+    fast = compiled(kind, structures)
+    run = fast.executable(structures[0])
     found = [k.name for k in run.compiled.model.kinds]
     assert len(found) <= kinds, found
     assert not any("node_h" in s.name for s in run.compiled.model.states if kind is Pooled), "kept with what up returns"
-    if kind in (Embedded, Stacked, Noted):
+    if kind in (Embedded, Stacked, Noted, Pooled):
         before = run.compilations
-        run([sentence(1, 9)])
+        fast(sentence(1, 9))
         assert run.compilations == before
+
+
+class Special(Pooled):
+    """Passes something else to seven children."""
+
+    def down(self, node, above):
+        node.d = torch.tanh(self.two(torch.cat([node.h, above])))
+        for child in node.children:
+            self.down(child, -node.d if len(node.children) == 7 else node.d)
+
+
+def test_numbers_of_children_that_values_are_passed_to_by_themselves() -> None:
+    random.seed(5)
+    torch.manual_seed(5)
+    module = Special().eval()
+    fast = cortex.compile(module, examples=[sentence(1, 3), sentence(0)])
+    with torch.no_grad():
+        for number in (6, 7):
+            given = sentence(0)
+            given.children = [sentence(0) for _ in range(number)]
+            torch.testing.assert_close(fast(given), module(given), rtol=1e-4, atol=1e-5)
 
 
 def test_late_questions_matter_where_more_is_passed_after_them() -> None:
@@ -189,8 +212,9 @@ def test_kinds_by_labels_of_children_are_said(monkeypatch: pytest.MonkeyPatch) -
     random.seed(5)
     monkeypatch.setattr("cortex.frontend.trace.MANY", 4)
     with pytest.warns(UserWarning, match="depends on 'label' of each child"):
-        run = compiled(Labelled, [sentence(2, 2) for _ in range(3)])
-    assert "what it does depends on 'label' of a child" in run.explain()
+        structures = [sentence(2, 2) for _ in range(3)]
+        fast = compiled(Labelled, structures)
+    assert "what it does depends on 'label' of a child" in fast.executable(structures[0]).explain()
 
 
 class LookedUp(Base):

@@ -25,7 +25,11 @@ class Tree:
 
 
 def tree(rng: random.Random, depth: int, *, none: bool = False) -> Tree:
-    below = [tree(rng, depth - rng.randint(1, 2), none=none) for _ in range(rng.randint(1, 3))] if depth > 0 else []
+    below = (
+        [tree(rng, depth - rng.randint(1, 2), none=none) for _ in range(rng.randint(1, 2 if none else 3))]
+        if depth > 0
+        else []
+    )
     if none and below and rng.random() < 0.6:
         below.insert(rng.randrange(len(below) + 1), None)
     return Tree(rng.randrange(10), below)
@@ -70,6 +74,18 @@ class OwnMemo(Cell):
 
     def forward(self, node: Any) -> Any:
         self.memo = {}
+        return self.encode(node)
+
+
+class OnNode(Cell):
+    """Remembers on the node, which has such an attribute or not."""
+
+    def encode(self, node: Any) -> Any:
+        if getattr(node, "h", None) is None:
+            node.h = self.join(node, [self.encode(child) for child in node.children])
+        return node.h
+
+    def forward(self, node: Any) -> Any:
         return self.encode(node)
 
 
@@ -161,7 +177,7 @@ def check(module: nn.Module, *, none: bool = False) -> None:
             torch.testing.assert_close(fast(given), module(given).clone(), rtol=1e-4, atol=1e-5)
 
 
-RIGHT = (ReadsMemo, OwnMemo, Logs, Cached, NoGrad, Hooked, OwnCall, Normed, Tied, Constants)
+RIGHT = (ReadsMemo, OwnMemo, OnNode, Logs, Cached, NoGrad, Hooked, OwnCall, Normed, Tied, Constants)
 
 
 @pytest.mark.parametrize("kind", RIGHT)
@@ -289,6 +305,22 @@ def forward(self, node):
         total = total + self.join(x, [walk(c) for c in x.children])
         return total
     return walk(node)
+""",
+    "visits": """
+def encode(self, node):
+    node.visits = getattr(node, "visits", 0) + 1
+    return self.join(node, [self.encode(c) for c in node.children]) * node.visits
+def forward(self, node):
+    return self.encode(node)
+""",
+    "zeros_next_time": """
+def encode(self, node):
+    if hasattr(node, "seen"):
+        return torch.zeros(4)
+    node.seen = True
+    return self.join(node, [self.encode(c) for c in node.children])
+def forward(self, node):
+    return self.encode(node)
 """,
     "growing_list": """
 def encode(self, node):

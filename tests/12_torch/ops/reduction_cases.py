@@ -6,7 +6,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from case import V, X, case, positive
+from case import V, X, case, positive, whole
 
 REDUCTIONS = {
     "sum": case(
@@ -98,6 +98,17 @@ REDUCTIONS = {
         ),
         x=X,
         y=X,
+    ),
+    "classes": case(
+        lambda x, i: (
+            F.cross_entropy(x[0], i),
+            F.cross_entropy(x[:2], torch.stack([i, i]), reduction="none"),
+            F.cross_entropy(x, torch.tensor([2, 0, 3])),
+            F.nll_loss(F.log_softmax(x, 1), torch.tensor([2, 0, 3]), reduction="sum"),
+            F.nll_loss(x[:1], i.unsqueeze(0)),
+        ),
+        x=X,
+        i=whole(),
     ),
     "normalize": case(lambda x: (F.normalize(x), F.normalize(x, p=1, dim=0), F.normalize(x, dim=-1, eps=0.5)), x=X),
     "cosine": case(

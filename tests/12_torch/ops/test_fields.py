@@ -74,6 +74,7 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
     "array": lambda n: (torch.as_tensor(n.a) + 1, torch.tensor(n.a) * n.x),
     "numbers": lambda n: (torch.tensor([n.z]) + n.x, n.x * n.z, n.z * n.x, n.x / n.count, torch.tensor([n.z, 1.0])),
     "FloatTensor": lambda n: (torch.FloatTensor([n.z, 2.0]) * 3, torch.Tensor([n.z])),
+    "FloatTensor_of_list": lambda n: (torch.FloatTensor(n.row) + n.x, torch.FloatTensor([n.row, n.row]) * 2),
     "tag": lambda n: n.x + 1 if n.tag == "even" else -n.x,
     "parameter_iterated": lambda n: torch.stack([row * n.z for row in E.weight]),
     "parameter_itself": lambda n: (E.weight, E.weight.data, E.weight.detach().t()),

@@ -8,6 +8,7 @@ import random
 import torch
 from language import Phrase, Tree, V
 from repository_programs import AstNode, BinOp, Cell, Layout, Num, Var, Vertex
+from shapes_and_plans import Binary, D, Named, Operator, Part, Predicate
 
 LONG = os.environ.get("CORTEX_FUZZ") == "long"
 MOST = 3 if LONG else 2
@@ -104,3 +105,44 @@ def linked():
     for _ in range(random.randint(1, 12)):
         made = Cell(random.randrange(V), made)
     return made
+
+
+def shape(depth=3):
+    chance = random.random()
+    if not depth or chance < 0.3:
+        return Part(Part.BOX, box=torch.randn(1, D))
+    if chance < 0.7:
+        return Part(Part.SIDE_BY_SIDE, left=shape(depth - 1), right=shape(depth - 1))
+    return Part(Part.REPEATED, left=shape(depth - 1), symmetry=torch.randn(1, 4))
+
+
+def numbers(count):
+    return [random.random() for _ in range(count)]
+
+
+def predicate(depth=MOST - 1):
+    if not depth or random.random() < 0.4:
+        return Predicate("CMP", numbers(4))
+    return Predicate(random.choice(["AND", "OR"]), None, [predicate(depth - 1), predicate(depth - 1)])
+
+
+def operator(depth=MOST - 1):
+    below = [operator(depth - 1) for _ in range(random.randint(0, MOST))] if depth else []
+    return Operator(numbers(3), predicate() if random.random() < 0.6 else None, below)
+
+
+def binary(depth=3):
+    if not depth or random.random() < 0.3:
+        return Binary(random.randrange(V))
+    return Binary(random.randrange(V), binary(depth - 1), binary(depth - 1))
+
+
+def two_children(depth=3):
+    count = random.randint(0, 2) if depth else 0
+    return AstNode(random.randrange(V), [two_children(depth - 1) for _ in range(count)])
+
+
+def named(depth=3):
+    if not depth or random.random() < 0.3:
+        return (Named(random.randrange(V), None, None),)
+    return (Named(random.randrange(V), *named(depth - 1), *named(depth - 1)),)

@@ -52,6 +52,13 @@ class TorchAttribute(Attribute):
         """What the user's `isinstance` asks for; a constructor of torch is told the truth, for it asks first."""
         return type(self) if is_constructing() else super().__class__
 
+    @property
+    def __torch_function__(self) -> Any:
+        """Whom torch hands functions to; a constructor would take who has it for a storage, and not look into it."""
+        if self._cortex_is_array() and is_constructing():
+            raise AttributeError
+        return super().__torch_function__
+
     def __iter__(self) -> Iterator[Any]:
         known = (*builder().knowledge.lists, "children")
         if self._cortex_sample() is ABSENT and self._cortex_name not in known:
@@ -66,7 +73,11 @@ class TorchAttribute(Attribute):
 
     def __index__(self) -> int:
         tokens = getattr(TORCH.get(), "tokens", None)
-        return tokens.whole(self) if tokens is not None and is_constructing() else super().__index__()
+        if tokens is None or not is_constructing():
+            return super().__index__()
+        if self._cortex_is_array():
+            raise TypeError  # or it would be taken for the size of a tensor
+        return int(tokens.whole(self))
 
     def __float__(self) -> float:
         tokens = getattr(TORCH.get(), "tokens", None)

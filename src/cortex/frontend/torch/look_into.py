@@ -1,4 +1,4 @@
-"""Collections that calls pass along: what a call has put into them, once it has run."""
+"""What a call leaves behind for the next one on the same node: in collections that are passed along, on the node."""
 
 from __future__ import annotations
 
@@ -56,6 +56,34 @@ def look_into(b: TorchBuilder, name: str, value: Any, result: Any) -> None:
                 "(memo[id(node)] = h), and return it.",
                 span,
             )
+
+
+def refuse_other_result_next_time(b: TorchBuilder, result: Any, arguments: dict[str, Any]) -> None:
+    """Refuse a call that reads what an earlier call on its node has set there, and does something else then.
+
+    Remembering is accepted: `if hasattr(node, "h"): return node.h`. A count of visits is not.
+    """
+    early = [name for name in b.results() if name in b.early]
+    if not early:
+        return
+    routine = b.role.routine
+    assert routine is not None
+    found = _left(b, result)
+    facts, cuts = dict(b.facts.known), list(b.cuts)
+    again = _left(b, routine.run(arguments))
+    b.facts.known, b.cuts = facts, cuts
+    if again != found:
+        raise ModelError(
+            f"{routine.label} reads node.{early[0]} before it sets it, and computes something else for a node that it "
+            "has been called on before. A node has one result here, whether it is shared or asked for again. Set "
+            f"node.{early[0]} before it is read, or return what was remembered: if hasattr(node, 'h'): return node.h.",
+            span_of_function(routine.function.__code__),
+        )
+
+
+def _left(b: TorchBuilder, result: Any) -> list[tuple[Form, list[str]]]:
+    """What a call returns and what it has set on its node."""
+    return [named(b.values(value)) for value in (result, *b.results().values())]
 
 
 def named(values: tuple[Form, list[Value]]) -> tuple[Form, list[str]]:

@@ -28,8 +28,9 @@ from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
-from cortex.frontend.torch.look_into import look_into, named
+from cortex.frontend.torch.look_into import look_into, named, refuse_other_result_next_time
 from cortex.frontend.torch.mode import tracing_mode
+from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
@@ -65,6 +66,7 @@ class TorchModel(TracedModel):
         self.links = Links()
         self.changes = Changes()
         self.child_lists = ChildLists()
+        self.counts = OpenCounts()
         self._late = LateQuestions()
         self._mixed: set[Steps] = set()
         """What holds values of different categories in different nodes."""
@@ -148,8 +150,13 @@ class TorchModel(TracedModel):
                     "an argument.",
                     next((let.span for let in differs if let is not None), None),
                 )
+            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts))
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
+
+    def _lets_traced(self, k: Knowledge, facts: Facts) -> tuple[tuple[str, ...], TorchBuilder]:
+        values, b = self._traced(k, facts)
+        return _lets(values), b
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         b = TorchBuilder(k, facts, model=self, around=Outside(self.entry.spaces, self.changes))
@@ -198,6 +205,7 @@ class TorchModel(TracedModel):
                     span_of_function(b.role.routine.function.__code__),
                 )
             look_into(b, name, value, result)
+        refuse_other_result_next_time(b, result, {**given, b.role.node_parameter: root})
         return result
 
     def _node(self, b: TorchBuilder) -> Any:
@@ -328,6 +336,8 @@ class TorchModel(TracedModel):
             return Inherited(value._cortex_functions)
         if isinstance(value, TorchNode | NodeList | NodeTuple):
             raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
+        if type(value) is tuple:
+            return Content.of(value) or value
         if not isinstance(value, FRESH):
             return value
         kind = next(kind for kind in FRESH if isinstance(value, kind))
@@ -351,6 +361,7 @@ class TorchModel(TracedModel):
         self.roles.clear()
         self.links.clear()
         self.child_lists.clear()
+        self.counts.clear()
         self._mixed.clear()
         self._categories.clear()
         raise Restart
@@ -445,6 +456,10 @@ class TorchModel(TracedModel):
                         self._passed_types.clear()
                         raise Restart
         return found
+
+
+def _lets(values: Results) -> tuple[str, ...]:
+    return tuple(value.name for value in values.values())
 
 
 def _tag(routine: Routine) -> str:

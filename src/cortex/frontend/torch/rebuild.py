@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
+from functools import reduce
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import torch
 
 from cortex.frontend.spans import fail
+from cortex.frontend.torch.nested import Nested
 from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.standins import IndexableNodeField, NodeField, TorchNode
+from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.unknown import known_length
 
 
@@ -46,7 +49,26 @@ class TypeOf(metaclass=_TypeOf):
     """What `type` means: the class of the user's node for what stands for one."""
 
 
-MEANINGS = {"type": TypeOf, "len": known_length}
+def _chosen(usual: Callable[..., Any], of_tensors: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """`max` or `min`, which compare: of scalars that are computed, it is the operator that chooses."""
+
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        items = list(args[0]) if len(args) == 1 else list(args)
+        scalars = [x for x in items if isinstance(x, TorchTensor) and not x.shape]
+        numbers = [x for x in items if type(x) in (int, float)]
+        if kwargs or not scalars or len(scalars) + len(numbers) < len(items):
+            return usual(items, **kwargs)
+        return reduce(of_tensors, (x if isinstance(x, TorchTensor) else torch.tensor(float(x)) for x in items))
+
+    return choose
+
+
+MEANINGS = {
+    "type": TypeOf,
+    "len": known_length,
+    "max": _chosen(max, torch.maximum),
+    "min": _chosen(min, torch.minimum),
+}
 
 
 def _refusing(name: str) -> Callable[..., Any]:
@@ -63,6 +85,7 @@ class Rebuilt:
         self.routines: dict[int, Routine] = {}
         self._shadows: dict[int, Callable[..., Any]] = {}
         self.scopes: list[Scope] = []
+        self.nested = Nested()
         self._alive: list[FunctionType] = []
 
     def routine(self, function: FunctionType) -> Routine:
@@ -79,10 +102,12 @@ class Rebuilt:
         own |= {name: _refusing(name) for name in names if isinstance(scope.get(name), torch.jit.ScriptFunction)}
         cells = function.__closure__ or ()
         seen = tuple(self._cell(cell) for cell in cells)
-        if not own and seen == cells:
+        made_in = Scope(scope, own)
+        code = self.nested.seen(function.__code__, made_in)
+        if not own and seen == cells and code is function.__code__:
             return function
-        self.scopes.append(Scope(scope, own))
-        made = FunctionType(function.__code__, self.scopes[-1], function.__name__, function.__defaults__, seen or None)
+        self.scopes.append(made_in)
+        made = FunctionType(code, made_in, function.__name__, function.__defaults__, seen or None)
         made.__kwdefaults__ = function.__kwdefaults__
         made.__qualname__ = function.__qualname__
         vars(made).update(vars(function))  # what is decorated: `__wrapped__`

@@ -22,8 +22,9 @@ def refuse_unseen_recursion(seen: Set[CodeType]) -> None:
         code = frame.f_code
         if code in running:
             raise ModelError(
-                f"{code.co_name} calls itself, and such calls are seen only of methods of modules, and of functions at "
-                f"the top of a file that are called by these. Make {code.co_name} one of them.",
+                f"{code.co_name} calls itself, and such calls are seen only of methods of modules, of functions at the "
+                "top of a file that are called by these, and of functions inside others that are no generators and "
+                f"have no `nonlocal`. Make {code.co_name} one of them.",
                 span_at(code, frame.f_lasti),
             )
         if code not in seen and not code.co_name.startswith("<") and not is_library(code.co_filename):

@@ -81,6 +81,11 @@ def is_users(function: FunctionType) -> bool:
     return isinstance(unwrapped, FunctionType) and not is_library(unwrapped.__code__.co_filename)
 
 
+def unwrapped(x: Any) -> Any:
+    """What `functools.lru_cache` is around: each call is computed once anyway."""
+    return inspect.unwrap(x) if isinstance(x, _lru_cache_wrapper) else x
+
+
 def _methods(kind: type) -> dict[str, FunctionType]:
     found: dict[str, FunctionType] = {}
     for base in reversed(kind.__mro__):
@@ -88,8 +93,7 @@ def _methods(kind: type) -> dict[str, FunctionType]:
             continue
         for name, member in vars(base).items():
             special = name.startswith("__") and name.endswith("__")
-            if isinstance(member, _lru_cache_wrapper):  # each call is computed once anyway
-                member = inspect.unwrap(member)
+            member = unwrapped(member)
             if isinstance(member, FunctionType) and not special and is_users(member):
                 found[name] = member
     return found

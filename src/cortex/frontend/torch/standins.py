@@ -26,7 +26,7 @@ from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
 from cortex.frontend.torch.tokens import is_constructing
-from cortex.ra.ir import IsNone, Length
+from cortex.ra.ir import IsNone
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
@@ -95,6 +95,13 @@ class TorchNode(Place):
         tracing().store(self._cortex_steps, name, None)
 
     def __eq__(self, other: object) -> bool:
+        kind: Any = type(self._cortex_sample)
+        is_own = kind.__eq__ is not object.__eq__
+        if is_own and other is not self and other is not None and asked_by_user():
+            raise fail(
+                f"{self._cortex_text()} is compared by the == of {kind.__name__}, which looks into the nodes. Compare "
+                "fields of them: node.label == 3."
+            )
         return self is other
 
     def __hash__(self) -> int:
@@ -352,7 +359,7 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
         b.knowledge.tags.setdefault(own)
-        b.facts.ask(Length(own, path))
+        b.model.counts.ask(b, steps)
         items: list[Any] = [_node(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
     else:
         if name not in b.model.links.itemized:

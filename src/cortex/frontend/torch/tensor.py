@@ -17,6 +17,7 @@ from cortex.frontend.foreign import TORCH, as_operator
 from cortex.frontend.spans import fail
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, integers
+from cortex.frontend.torch.tokens import is_constructing
 from cortex.frontend.torch.views import View
 
 DTYPES = {"f32": torch.float32, "bool": torch.bool, "i64": torch.int64}
@@ -107,6 +108,22 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
             object.__setattr__(self, name, value)
         elif name not in GRADIENTS:
             raise fail(f"the attribute '{name}' of a tensor is set here. Change its elements: x[...] = value.")
+
+    def __float__(self) -> float:
+        tokens: Any = getattr(TORCH.get(), "tokens", None)
+        is_token = tokens is not None and is_constructing()
+        return float(tokens.float(self) if is_token else call(torch.Tensor.__float__, self))
+
+    def __index__(self) -> int:
+        tokens: Any = getattr(TORCH.get(), "tokens", None)
+        is_token = tokens is not None and isinstance(self._cortex_content(), Integers) and is_constructing()
+        return int(tokens.whole(self) if is_token else call(torch.Tensor.__index__, self))
+
+    def _cortex_index(self) -> Any:
+        """The only element, of a tensor of integers."""
+        held = self._cortex_content()
+        assert isinstance(held, Integers)
+        return held.elements.item()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(call(torch.Tensor.unbind, self))

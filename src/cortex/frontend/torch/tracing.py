@@ -73,6 +73,8 @@ class TorchBuilder(Builder):
     places: dict[Steps, Any] = field(default_factory=dict)
     """What stands for the objects that the code has reached."""
     cuts: list[Cut] = field(default_factory=list)
+    early: set[str] = field(default_factory=set)
+    """Attributes of the node that the code has read before it set them."""
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
     _set_at: dict[tuple[Steps, str], Span | None] = field(default_factory=dict)
     _methods: list[tuple[Any, Steps, int]] = field(default_factory=list)
@@ -114,6 +116,7 @@ class TorchBuilder(Builder):
                 )
             return self._cut(routine, nodes[0], arguments)
         refuse_generator(routine)
+        self.recursive_code.add(routine.function.__code__)
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
         if again and self.frames[again[-1]].steps != steps:
             self._recursive(routine, steps, again[-1])
@@ -234,7 +237,8 @@ class TorchBuilder(Builder):
         role, looks_up = self._who_stores(steps, name)
         if role is None:
             if not steps and not self.model.is_stored_by_others(self.role, name):
-                raise AttributeError(f"{name} is not set yet")
+                self.early.add(name)
+                return ABSENT  # what the structure has there, if anything
             raise NeedsStates
         names = role.stored_names(self.model.prefix(role), name)
         return role.stored[name].rebuild([self.state(role, steps, n, looks_up=looks_up) for n in names])
