@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from ra_models import child_sum, f32, linearize, random_nodes, random_params, tree_lstm, with_kind
@@ -11,7 +10,6 @@ from ra_models import child_sum, f32, linearize, random_nodes, random_params, tr
 from cortex.ra import ir
 from cortex.ra.build import Builder
 from cortex.ra.interp import run
-from cortex.ra.shapes import Declared
 from cortex.ra.show import show
 from cortex.ra.simplify import simplify
 from cortex.ra.verify import verify
@@ -83,21 +81,39 @@ def test_a_step_is_a_value() -> None:
     assert repr(Hoist()) == "Hoist()"
 
 
-def test_comparisons_of_parameters_stay_in_the_kind() -> None:
+def compared(chosen: Callable[[Builder], str]) -> ir.Model:
+    """where(a + b < b, chosen, b), hoisted."""
     m = ir.Model(
         "compared",
-        params=(ir.ParamDecl("a", ir.TensorType((3,))), ir.ParamDecl("b", ir.TensorType((3,)))),
-        fields=(),
+        params=(ir.ParamDecl("a", f32(3)), ir.ParamDecl("b", f32(3))),
+        fields=(ir.FieldDecl("x", f32(3)),),
         slots=(),
         lists=(),
-        states=(ir.StateDecl("h", ir.TensorType((3,))),),
+        states=(ir.StateDecl("h", f32(3)),),
         kinds=(),
     )
-    b = Builder(Declared.of(m))
-    x, y = b.add(ir.Param("a")), b.add(ir.Param("b"))
-    total = b.add(ir.Binary("add", x, y))
-    less = b.add(ir.Binary("lt", total, y))
-    kind = ir.Kind("all", (), b.lets, (b.add(ir.Where(less, x, y)),))
-    hoisted = Hoist().apply(replace(m, kinds=(replace(kind, lets=b.lets),)))
+
+    def body(b: Builder) -> list[str]:
+        x, y = b.add(ir.Param("a")), b.add(ir.Param("b"))
+        less = b.add(ir.Binary("lt", b.add(ir.Binary("add", x, y)), y))
+        return [b.add(ir.Where(less, chosen(b), y))]
+
+    hoisted = Hoist().apply(with_kind(m, "all", (), body))
     verify(hoisted)
-    assert [p.type.dtype for p in hoisted.params] == ["f32"] * 3  # a, b, and their sum
+    return hoisted
+
+
+def test_comparisons_of_parameters_stay_where_nodes_need_them() -> None:
+    m = compared(lambda b: b.add(ir.Field("x")))
+    assert [p.type.dtype for p in m.params] == ["f32"] * 3  # a, b, and their sum
+    assert any(let.type.dtype == "bool" for let in m.kinds[0].lets)
+
+
+def test_what_comparisons_of_parameters_choose_is_derived() -> None:
+    m = compared(lambda b: b.add(ir.Param("a")))
+    assert [let.op for let in m.kinds[0].lets] == [ir.Param("derived_0")]
+    (derived,) = m.derived
+    assert isinstance(derived.lets[-1].op, ir.Where)
+    params = {"a": np.array([-1.0, 0.0, 1.0]), "b": np.full(3, 2.0)}
+    form = linearize(m, random_nodes(np.random.default_rng(0), 1))
+    np.testing.assert_array_equal(run(m, params, form)["h"][0], [-1.0, 2.0, 2.0])

@@ -36,7 +36,7 @@ def exact_sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 EXACT: dict[UnaryFn, Function] = {"exp": np.exp, "log": np.log, "tanh": np.tanh, "sigmoid": exact_sigmoid}
-BOUND: dict[UnaryFn, float] = {"exp": 1.0, "log": 1.0, "tanh": 3.0, "sigmoid": 3.0}
+BOUND: dict[UnaryFn, float] = {"exp": 1.0, "log": 1.0, "tanh": 3.5, "sigmoid": 3.0}
 BOUND_WITHOUT_FMA = BOUND | {"exp": 1.25}
 
 

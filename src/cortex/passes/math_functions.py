@@ -27,6 +27,16 @@ _EXP_IS_ZERO = -104.0
 _EXP_IS_INFINITE = 89.0
 
 _TANH_IS_ONE = 10.0  # 1 - tanh(10) is 4e-9, less than half an ULP
+# (2**f - 1) / f for |f| <= 1/2, highest power first, fitted to what is left of 2 log2(e) in single precision;
+# relative error 1.7e-8
+_EXP2 = (
+    0.00015392327622976154,
+    0.0013381503522396088,
+    0.009618248790502548,
+    0.05550384894013405,
+    0.24022650718688965,
+    0.6931471824645996,
+)
 
 
 def exp(x: Expr, bind: Bind) -> Expr:
@@ -50,17 +60,18 @@ def sigmoid(x: Expr, bind: Bind) -> Expr:
 
 
 def tanh(x: Expr, bind: Bind) -> Expr:
-    """The hyperbolic tangent. At most 3 ULP, also near 0; never outside -1..1, and odd.
+    """The hyperbolic tangent. At most 3.5 ULP, also near 0; never outside -1..1, and odd.
 
-    With t = e**(-2|x|) - 1, the result is -t / (2 + t) with the sign of x. t is accurate near 0, as it is made of
-    e**r - 1 and not of e**r: t = 2**n (e**r - 1) + (2**n - 1). 19 instructions with AVX-512, one a division.
+    With t = e**(-2|x|) - 1, the result is -t / (2 + t) with the sign of x. -2|x| log2(e) = n + f with an integer n and
+    |f| <= 1/2. That product is rounded, which e**x could not afford where it is large; here it moves t by less than t's
+    own rounding. t is accurate near 0, as it is made of 2**f - 1 and not of 2**f: t = 2**n (2**f - 1) + (2**n - 1).
+    17 instructions with AVX-512, one a division.
     """
-    y = bind(Binary("mul", Binary("min", Unary("abs", x), Float(_TANH_IS_ONE)), Float(-2.0)))
-    n = bind(Unary("round", Binary("mul", y, Float(_LOG2_E))))
-    r = bind(_reduced(y, n))
+    scaled = bind(Binary("mul", Binary("min", Unary("abs", x), Float(_TANH_IS_ONE)), Float(-2.0 * _LOG2_E)))
+    n = bind(Unary("round", scaled))
+    f = bind(Binary("sub", scaled, n))
     power = bind(Binary("ldexp", Float(1.0), n))
-    rest = Fma(Binary("mul", r, r), _horner(_EXP, r), r)
-    t = bind(Fma(power, rest, Binary("sub", power, Float(1.0))))
+    t = bind(Fma(Binary("mul", power, f), _horner(_EXP2, f), Binary("sub", power, Float(1.0))))
     return Binary("copysign", Binary("div", t, Binary("add", Float(2.0), t)), x)
 
 

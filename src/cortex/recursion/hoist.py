@@ -21,9 +21,10 @@ class Hoist(Step[ir.Model]):
     after:   derived_0 = b + c                        once, at load time
              h = tanh(U @ s + derived_0)
 
-    A view of a matrix, or of more, stays a view, a constant stays a constant, and what is not f32 stays where it is.
-    A slice of a vector (a gate's part of a bias) is hoisted, so that it starts on a vector boundary and has padding of
-    its own. Equal expressions, in one kind or in several, share one derived parameter.
+    A view of a matrix, or of more, stays a view and a constant stays a constant. What is not f32 is no parameter of its
+    own: it is computed with what is made of it, at load time or where a node needs it. A slice of a vector (a gate's
+    part of a bias) is hoisted, so that it starts on a vector boundary and has padding of its own. Equal expressions, in
+    one kind or in several, share one derived parameter.
     """
 
     def apply(self, program: ir.Model) -> ir.Model:
@@ -69,19 +70,24 @@ class _Found:
 
 
 def _hoist_kind(kind: ir.Kind, declared: Declared, found: _Found) -> ir.Kind:
-    constant: set[str] = set()  # f32 lets that read only parameters
+    constant: set[str] = set()  # lets that read only parameters
     for let in kind.lets:
         reads_node = isinstance(let.op, ir.Field | ir.State | ir.Arity | ir.OverChildren)
-        if not reads_node and let.type.dtype == "f32" and all(x in constant for x in operand_names(let.op)):
+        if not reads_node and all(x in constant for x in operand_names(let.op)):
             constant.add(let.name)
     by_name = {let.name: let for let in kind.lets}
     read = set(kind.results)
-    for let in kind.lets:
-        if let.name not in constant:
+    hoisted: set[str] = set()
+    for let in reversed(kind.lets):
+        if let.name not in read:
+            continue
+        if let.name in constant and let.type.dtype == "f32" and not _is_view(let, by_name):
+            hoisted.add(let.name)
+        else:
             read.update(operand_names(let.op))
     lets = []
     for let in kind.lets:
-        if let.name in read & constant and not _is_view(let, by_name):
+        if let.name in hoisted:
             name = found.name(_canonical(drop_dead_lets(kind.lets, (let.name,)), declared))
             let = replace(let, op=ir.Param(name), over=None)
         lets.append(let)
