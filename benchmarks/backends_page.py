@@ -23,6 +23,7 @@ from cortex import zoo
 from cortex.bench.data import workload
 from cortex.codegen.gpu import nvrtc
 from cortex.codegen.gpu.ptxas import REGISTERS
+from cortex.codegen.gpu.target import CUDA_SHARED
 from cortex.cost.gpu import GpuPrediction, GpuPredictor
 from cortex.cost.gpu_machine import GpuMachine
 
@@ -64,10 +65,11 @@ class Form:
             if code.warnings:
                 sys.exit(f"{self.name}: {code.warnings[0]}")
             registers.append(max(k.registers for k in code.kernels))
-            shared = max(shared, *(k.shared for k in code.kernels))
+            given = {k.name: k.launch_bytes for k in program.kernels}
+            shared = max(shared, *(k.shared + given[k.name] for k in code.kernels))
             spilled += sum(k.spill_loads + k.spill_stores for k in code.kernels)
             for kernel in code.kernels:
-                if not kernel.is_resident(x * y):
+                if not kernel.is_resident(x * y, 1024 * CUDA_SHARED[architecture], given[kernel.name]):
                     sys.exit(f"{self.name}: {kernel} does not fit a multiprocessor")
         form = "persistent" if self.persistent else "per level"
         groups = f"{program.groups} x {x} x {y}"

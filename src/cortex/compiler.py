@@ -124,7 +124,8 @@ def compile(
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
     machine = target_of(target, cpu)
 
-    wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow)
+    device = machine if isinstance(machine, GpuTarget) else None
+    wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow, device)
 
     def executable(model: TracedModel, weights: Any, structures: list[Any] | None) -> Executable:
         trace = Trace(model, Weights(weights), fields=fields, children=children)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cortex import __version__
 from cortex.cache.key import contents as compiler_contents
+from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.compiler import Plan, Wishes, build, for_table, with_code
 from cortex.errors import ModelError
@@ -24,6 +25,7 @@ from cortex.runtime.linearize import names_read
 from cortex.runtime.torch_module import LoadedModule
 from cortex.saved.names import restore_names
 from cortex.saved.read import Program, Saved, SavedPart, read
+from cortex.saved.write import Wanted
 
 
 def load(
@@ -41,7 +43,8 @@ def load(
 
     The object code in the file is used if the processor has all instructions that it was made for, and this is the
     Cortex that made it. Else the model, which is in the file too, is compiled again; on another processor, results may
-    then differ in the last bits. Nodes of kinds that were not known when it was saved are refused.
+    then differ in the last bits. Nodes of kinds that were not known when it was saved are refused. A model that is for
+    a device (target="opencl" or "cuda") is compiled for it again.
 
     A saved torch module is called as the module was, and returns NumPy arrays in the module's own form: torch is not
     loaded. With `as_torch` it is, and the arrays are torch tensors. Results that are named tuples or dataclasses are so
@@ -79,13 +82,15 @@ def load(
 
 def executable(saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | None) -> Executable:
     """A part of a file, ready to be called."""
+    if saved.wanted.device is not None:
+        return _on_device(replace(saved.wanted, cortex=__version__), saved.wanted.device, kinds, threads)
     wanted, host = replace(saved.wanted, cortex=__version__), Target.host()
     wishes = Wishes(table_bytes=wanted.table_bytes)
     plan = Plan(host, wanted.recursion, wanted.choices, wanted.schedule, wishes, narrow=wanted.narrow)
     made = None
     if saved.compiler and saved.compiler == compiler_contents():
-        program = part.program()
-        if program.target.runs_here():
+        program = None if part.program is None else part.program()
+        if program is not None and program.target.runs_here():
             code = _with_code(part.model, replace(plan, target=program.target, threads=part.built_for), program)
             made = code, part.built_for
     return Executable(
@@ -96,6 +101,14 @@ def executable(saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | 
         wanted.save,
         made,
     )
+
+
+def _on_device(wanted: Wanted, device: GpuTarget, kinds: KnownKinds, threads: int | None) -> Executable:
+    """A part of a file that is for a device: kernels are text, and the device's own compiler keeps what it has made."""
+    from cortex.device_compiler import DevicePlan, build_kernels
+
+    plan = DevicePlan.of(device, wanted.recursion, None, wanted.schedule, 1 if threads is None else threads)
+    return Executable(kinds, lambda m, _: build_kernels(m, plan), save=wanted.save)
 
 
 def _with_code(m: ra.Model, plan: Plan, program: Program) -> Compiled:

@@ -23,7 +23,9 @@ class NotingDriver:
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major",
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor",
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT="multiprocessors",
+        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN="shared",
     )
+    CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="shared of a launch")
 
     def __init__(self, resident: int = 1, fail: str | None = None) -> None:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
@@ -62,7 +64,7 @@ class NotingDriver:
         return ("stream",)
 
     def _cuDeviceGetAttribute(self, attribute: str, device: str) -> tuple[int]:
-        return ({"major": 7, "minor": 0, "multiprocessors": 80}[attribute],)
+        return ({"major": 7, "minor": 0, "multiprocessors": 80, "shared": 98304}[attribute],)
 
     def _cuModuleLoadData(self, code: bytes) -> tuple[str]:
         return ("module",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 import cortex
 from cortex import zoo
 from cortex.cost.choose import ALWAYS
+from cortex.frontend.trace import Trace
+from cortex.frontend.weights import Weights
 from cortex.ilir import interp
 from cortex.ilir.ir import Func
 from cortex.ilir.verify import verify
@@ -19,6 +22,7 @@ from cortex.passes.pipeline import PASSES, run
 from cortex.ra import interp as ra_interp
 from cortex.ra import ir as ra
 from cortex.ra.simplify import simplify
+from cortex.runtime.linearize import linearize
 from cortex.schedule.gpu_default import Grid, gpu_schedule
 
 HIDDEN, VOCAB = 12, 20
@@ -28,25 +32,30 @@ class Scheduled:
     """A model of the zoo, or any, with a request, as loops for a grid."""
 
     def __init__(self, model: Any, weights: Any, structures: list[Any], grid: Grid) -> None:
-        self.fast = cortex.compile(model, weights, examples=structures, recursion=ALWAYS)
-        self.model: ra.Model = apply(simplify(self.fast.traced), ALWAYS)
+        trace = Trace(model, Weights(weights))
+        trace.explore()
+        trace.see(structures)
+        traced = trace.model()
+        self.weights = trace.weights.arrays(p.name for p in traced.params)
+        self.model: ra.Model = apply(simplify(traced), ALWAYS)
         self.lowered = lower(self.model, 1)
         self.steps: tuple[Step[Func], ...] = gpu_schedule(self.lowered, grid)
         scheduled = apply(self.lowered, self.steps)
         verify(scheduled)
         self.func = run(PASSES, scheduled)
         verify(self.func)
-        self.form = self.fast.linearize(structures)
+        self.form = linearize(self.model, structures)
 
     def worst_error(self) -> float:
         """How far what the interpreter makes of the loops is from what the model means."""
-        weights = ra_interp.derived(self.model, self.fast.weights)
+        weights = ra_interp.derived(self.model, self.weights)
         fields = {f"field_{name}": values for name, values in self.form.fields.items()}
         got = interp.run(self.func, self.form.sizes, self.form.arrays, {**weights, **fields}).buffers
         want = ra_interp.run(self.model, weights, self.form)
         return max(float(np.abs(got[f"state_{s.name}"] - want[s.name]).max()) for s in self.model.outputs)
 
 
+@cache
 def of_zoo(name: str, grid: Grid, hidden: int = HIDDEN) -> Scheduled:
     """A model of the zoo with one structure."""
     entry = zoo.load(name)

@@ -11,7 +11,8 @@ import pytest
 
 from cortex import zoo
 from cortex.codegen.gpu import nvrtc
-from cortex.codegen.gpu.ptxas import REGISTERS, SHARED
+from cortex.codegen.gpu.ptxas import REGISTERS
+from cortex.codegen.gpu.target import CUDA_SHARED
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
@@ -41,7 +42,7 @@ def test_kernels_of_all_models_are_resident() -> None:
     for r in found:
         _, x, y = map(int, r["groups x items"].split(" x "))
         assert all(0 < int(r[a]) * x * y <= REGISTERS for a in nvrtc.ARCHITECTURES)
-        assert int(r["shared"].replace(",", "")) <= SHARED and r["spilled"] == "0"
+        assert int(r["shared"].replace(",", "")) <= 1024 * CUDA_SHARED["sm_70"] and r["spilled"] == "0"
         assert r["form"] == "per level" or r["kernels"] == "1"
 
 

@@ -64,6 +64,20 @@ def test_a_persistent_program_is_one_cooperative_launch() -> None:
     assert all(p % cuda.ALIGNMENT == 0 for p in parts) and len(set(parts)) == 5
 
 
+@pytest.mark.parametrize("persistent", [True, False])
+def test_shared_memory_that_a_launch_gives(persistent: bool) -> None:
+    driver, asked = NotingDriver(), program(persistent)
+    asked = replace(asked, kernels=tuple(replace(k, local_bytes=65536, launch_bytes=65536) for k in asked.kernels))
+    made = on_device(CudaDevice(driver), asked, STEP)
+    made.run([tree(3)], True)
+    assert ("cuFuncSetAttribute", ("function heights", "shared of a launch", 65536)) in driver.calls
+    launches = [arguments for name, arguments in driver.calls if name.startswith("cuLaunch")]
+    assert launches and all(a[7] == 65536 for a in launches)
+    for name, arguments in driver.calls:
+        if name == "cuOccupancyMaxActiveBlocksPerMultiprocessor":
+            assert arguments == ("function heights", 4, 65536)
+
+
 def test_other_programs_are_a_launch_for_each_level() -> None:
     driver = NotingDriver()
     made = on_device(CudaDevice(driver), program(False), STEP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import pytest
@@ -22,7 +23,7 @@ HIDDEN, GROUPS = 16, 4
 
 
 class Compiled:
-    """A model of the zoo for a GPU of four multiprocessors, and a request."""
+    """A model of the zoo compiled for a GPU of four multiprocessors, and a request."""
 
     def __init__(self, name: str, persistent: bool = True) -> None:
         entry = zoo.load(name)
@@ -37,14 +38,20 @@ class Compiled:
         return GpuPredictor(self.func, self.target.grid, machine, persistent)(self.form)
 
 
-@pytest.fixture(scope="module", params=["tree_fc", "tree_lstm", "tree_gru", "mv_rnn", "dag_rnn"])
+@cache
+def compiled_once(name: str, persistent: bool = True) -> Compiled:
+    """Nothing changes what was compiled, and several tests look at it."""
+    return Compiled(name, persistent)
+
+
+@pytest.fixture(params=["tree_fc", "tree_lstm", "tree_gru", "mv_rnn", "dag_rnn"])
 def compiled(request: pytest.FixtureRequest) -> Compiled:
-    return Compiled(request.param)
+    return compiled_once(request.param)
 
 
 @pytest.mark.parametrize("name", ["tree_lstm", "dag_rnn", "mv_rnn"])
 def test_launches_are_those_of_the_host_program(name: str) -> None:
-    c = Compiled(name, persistent=False)
+    c = compiled_once(name, persistent=False)
     run = list(launches(c.program, c.form.sizes, c.form.arrays))
     found = c.predict(False)
     assert found.launches == len(run) > 1
@@ -89,7 +96,7 @@ def test_a_slower_machine_takes_longer(compiled: Compiled) -> None:
 @pytest.mark.parametrize("persistent", [True, False])
 def test_bytes_of_weights(persistent: bool) -> None:
     """A group of inner nodes reads the bias, and the matrix if that is not in local memory; leaves read rows."""
-    c = Compiled("tree_fc", persistent)
+    c = compiled_once("tree_fc", persistent)
     inner = int((c.form.arrays["group_kind"] == 1).sum())
     leaves = int(c.form.arrays["kind_start"][1])
     matrix, bias, rows = 4 * 2 * HIDDEN * HIDDEN, 4 * HIDDEN, 4 * HIDDEN * leaves
@@ -99,7 +106,7 @@ def test_bytes_of_weights(persistent: bool) -> None:
 
 def test_what_all_groups_read_is_read_by_each() -> None:
     """The sum of the children, of which a work-group computes its columns, is read by all."""
-    c = Compiled("dag_rnn")
+    c = compiled_once("dag_rnn")
     one = GpuPredictor(c.func, replace(c.target.grid, groups=1), V100, True)(c.form)
     inner = int(c.form.arrays["kind_start"][2] - c.form.arrays["kind_start"][1])
     assert c.predict(True).other_bytes - one.other_bytes == (GROUPS - 1) * inner * 4 * HIDDEN

@@ -7,6 +7,7 @@ import random
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from item_races import item_races
@@ -16,9 +17,15 @@ from cortex import zoo
 from cortex.ilir.ir import Barrier, For, Func, LoopKind, Scope
 from cortex.ir.node import walk
 from cortex.ir.step import apply
+from cortex.lower.lower import lower
+from cortex.poly.accesses import Access
+from cortex.poly.dependences import Dependences
+from cortex.poly.order import Order
+from cortex.recursion.unroll import UnrollRecursion
 from cortex.schedule.gpu_default import Grid, gpu_schedule, width_of
 from cortex.schedule.item_barriers import PlaceItemBarriers
 from cortex.schedule.item_sums import ItemSums
+from cortex.schedule.items import AloneItem, Items
 from cortex.schedule.locate import Block
 from cortex.schedule.resident import Resident
 
@@ -108,6 +115,24 @@ def test_weights_stay_in_local_memory_where_they_fit() -> None:
 )
 def test_blocks_are_for_all_work_groups(columns: int, groups: int, width: int | None) -> None:
     assert width_of(columns, groups) == width
+
+
+def test_no_prover_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes write states of the nodes below them, and no rule says that two of them never write the same ones."""
+    whole = of_zoo("tree_rnn", GRID)
+    f = lower(apply(whole.model, (UnrollRecursion(2),)), 1)
+    monkeypatch.setattr(Dependences, "conflict", asked)
+    steps = gpu_schedule(f, GRID)
+    shared = apply(f, steps[: steps.index(AloneItem())])
+    to_items = {n.var for n in walk(shared) if isinstance(n, For) and n.kind is LoopKind.ITEMS_Y}
+    assert "inner_with_right_inner_right_t1_n" in to_items
+    assert "inner_with_right_inner_state_h_right_n" not in to_items
+    with pytest.raises(AssertionError, match="a question for a prover"):
+        Items("inner_with_right_inner_state_h_right_n", "y").apply(shared)
+
+
+def asked(self: Dependences, x: Access, y: Access, order: Order) -> NoReturn:
+    raise AssertionError(f"a question for a prover: do {x} and {y} meet?")
 
 
 def test_nodes_go_to_work_groups_where_columns_are_too_few() -> None:

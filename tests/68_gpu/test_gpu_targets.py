@@ -98,9 +98,28 @@ def test_what_is_for_processors(fast: Any, tmp_path: Path) -> None:
     assert "choices is for processors" in refusal(lambda: compiled("opencl", choices=Choices()))
     assert "weights_dtype is for processors" in refusal(lambda: compiled("opencl", weights_dtype="int8"))
     assert "tree_rnn runs on a device; leave it out" in refusal(lambda: fast(TREES, threads=2))
-    assert "needs object code for a processor" in refusal(lambda: fast.save(tmp_path / "model"))
     assert "needs object code for a processor" in refusal(lambda: cortex.export(fast, tmp_path))
     assert "leave out `target`" in refusal(lambda: fast.bind(TREES))
+
+
+def test_saved_models_are_compiled_for_the_device_when_they_are_loaded(fast: Any, tmp_path: Path) -> None:
+    file = tmp_path / "model"
+    fast.save(file)
+    loaded = cortex.load(file)
+    assert loaded.source == fast.source
+    np.testing.assert_array_equal(loaded(TREES).h, fast(TREES).h)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == file.read_bytes()
+    shown = CliRunner().invoke(main, ["inspect", str(file)])
+    assert f"code       for {cortex.gpu_target('opencl')}, compiled when it is loaded" in shown.output
+    assert "threads is for processors" in refusal(lambda: cortex.load(file, threads=2))
+
+
+def test_a_model_for_a_device_that_is_not_here_is_loaded(tmp_path: Path) -> None:
+    compiled("cuda", cpu="sm_80").save(tmp_path / "model")
+    loaded = cortex.load(tmp_path / "model")
+    assert "__global__" in loaded.source
+    assert "tree_rnn was compiled for cuda (sm_80)" in refusal(lambda: loaded(TREES))
 
 
 def test_targets_that_are_not_there() -> None:

@@ -17,6 +17,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
 from cortex.frontend.torch.calls import Row, Storing
@@ -70,7 +71,7 @@ def decode(data: Any) -> Any:
 
 @cache
 def _classes() -> dict[str, type[Any]]:
-    own = {cls.__name__: cls for cls in (Signature, Considered, Target, Choices, TileChoice)}
+    own = {cls.__name__: cls for cls in (Signature, Considered, Target, GpuTarget, Choices, TileChoice)}
     steps = {f"step.{s.__name__}": s for s in STEPS}
     ways = {f"way.{cls.__name__}": cls for cls in (Attr, At, Called, Of, Contains, Has, Storing, Row)}
     return own | steps | ways | _of(ra, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")

@@ -42,13 +42,12 @@ def lines(saved: Saved, with_steps: bool = False) -> Iterator[str]:
             yield ""
             yield f"called with ({', '.join(_argument(*each) for each in part.serving.constants)})"
             yield f"returns    {part.serving.form.text()}"
-        yield from _part(part, with_steps)
+        yield from _part(part)
+        yield from _code(saved, part, with_steps)
 
 
-def _part(part: SavedPart, with_steps: bool) -> Iterator[str]:
+def _part(part: SavedPart) -> Iterator[str]:
     m = part.model
-    program = part.program()
-    entry = program.entry
     sources = part.names["sources"]
     functions = [name for name, source in sources.items() if source is None]
     yield f"kinds      {', '.join(k.name for k in m.kinds)}"
@@ -59,6 +58,14 @@ def _part(part: SavedPart, with_steps: bool) -> Iterator[str]:
         yield f"to be given again when it is loaded, as functions: {', '.join(functions)}"
     numbers = sum(prod(array.shape) for array in part.weights.values())
     yield f"weights    {len(part.weights)} arrays, {numbers:,} numbers"
+
+
+def _code(saved: Saved, part: SavedPart, with_steps: bool) -> Iterator[str]:
+    if part.program is None:
+        yield f"code       for {saved.wanted.device}, compiled when it is loaded"
+        return
+    program = part.program()
+    entry = program.entry
     yield f"code       {len(entry.code):,} bytes for {_machine(program.target)}; {_threads(part.built_for)}"
     yield f"schedule   {len(entry.schedule)} steps{'' if with_steps else ' (--schedule prints them)'}"
     if with_steps:

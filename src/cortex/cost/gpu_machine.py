@@ -45,7 +45,7 @@ class GpuMachine:
             clock=1.38,
             lanes=64,
             l1_lanes=32,
-            local_bytes=48 * 1024,
+            local_bytes=96 * 1024,
             l2_bytes=6 << 20,
             l2_bandwidth=2155.0,
             bandwidth=750.0,

@@ -90,6 +90,11 @@ class CudaDevice:
         """Their number."""
         return self._attribute("MULTIPROCESSOR_COUNT")
 
+    @property
+    def local_bytes(self) -> int:
+        """The shared memory that a block may be given at its launch."""
+        return self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+
     def build(self, program: GpuProgram) -> CudaKernels:
         """The kernels of a program, compiled by NVRTC for this device. Equal text is compiled once."""
         self._enter()
@@ -99,6 +104,10 @@ class CudaDevice:
                 self._built[program.source] = self._call("cuModuleLoadData", code.cubin)
             module = self._built[program.source]
         functions = {k.name: self._call("cuModuleGetFunction", module, k.name.encode()) for k in program.kernels}
+        most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        for k in program.kernels:
+            if k.launch_bytes:
+                self._call("cuFuncSetAttribute", functions[k.name], most, k.launch_bytes)
         if program.persistent:
             self._check_resident(program, functions)
         return CudaKernels(self, program, functions)
@@ -129,19 +138,19 @@ class CudaDevice:
         self._call("cuMemcpyDtoHAsync", into.ctypes.data, memory.address + offset, into.nbytes, self._stream)
         self._call("cuStreamSynchronize", self._stream)
 
-    def launch(self, function: Any, groups: int, items: tuple[int, int], given: Any, cooperative: bool) -> None:
+    def launch(self, function: Any, groups: int, kernel: Kernel, given: Any, cooperative: bool) -> None:
         """Run a function on a grid of `groups` blocks; a cooperative one has all of them resident, or is refused."""
         self._enter()
-        x, y = items
+        shape = (groups, 1, 1, *kernel.work_items, 1, kernel.launch_bytes, self._stream, given)
         if cooperative:
-            self._call("cuLaunchCooperativeKernel", function, groups, 1, 1, x, y, 1, 0, self._stream, given)
+            self._call("cuLaunchCooperativeKernel", function, *shape)
         else:
-            self._call("cuLaunchKernel", function, groups, 1, 1, x, y, 1, 0, self._stream, given, 0)
+            self._call("cuLaunchKernel", function, *shape, 0)
 
     def _check_resident(self, program: GpuProgram, functions: dict[str, Any]) -> None:
         for k in program.kernels:
             items = k.work_items[0] * k.work_items[1]
-            each = self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", functions[k.name], items, 0)
+            each = self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", functions[k.name], items, k.launch_bytes)
             if program.groups > each * self.multiprocessors:
                 raise ModelError(
                     f"{program.name} has a kernel of {program.groups} work-groups that wait for each other, and "
@@ -183,9 +192,8 @@ class CudaKernels:
 
     def launch(self, kernel: Kernel, arguments: Sequence[CudaMemory | int]) -> None:
         """Run a kernel."""
-        self._device.launch(
-            self._functions[kernel.name], self._groups, kernel.work_items, packed(arguments), self._persistent
-        )
+        function = self._functions[kernel.name]
+        self._device.launch(function, self._groups, kernel, packed(arguments), self._persistent)
 
 
 def packed(arguments: Sequence[CudaMemory | int]) -> tuple[tuple[int, ...], tuple[Any, ...]]:

@@ -76,6 +76,7 @@ def _cuda_target(device: str | None, persistent: bool | None, groups: int | None
     except ModelError:
         found = None
     if found is not None and device in (None, found.architecture):
-        return GpuTarget("cuda", found.architecture, groups or found.multiprocessors, CUDA_SHARED, wanted, items)
+        return GpuTarget("cuda", found.architecture, groups or found.multiprocessors, found.local_bytes, wanted, items)
     architecture = device or next(iter(CUDA_DEVICES))
-    return GpuTarget("cuda", architecture, groups or CUDA_DEVICES[architecture], CUDA_SHARED, wanted, items)
+    shared = 1024 * CUDA_SHARED[architecture]
+    return GpuTarget("cuda", architecture, groups or CUDA_DEVICES[architecture], shared, wanted, items)

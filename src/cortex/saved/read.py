@@ -13,6 +13,7 @@ import numpy as np
 
 from cortex.cache.encoding import decode
 from cortex.cache.entry import Entry
+from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.errors import ModelError, ScheduleError
 from cortex.frontend.arity.lengths import CheckedLengths
@@ -43,7 +44,10 @@ class Program:
 
 @dataclass(frozen=True)
 class SavedPart:
-    """One model of a file. `program` reads what only the Cortex that wrote it is sure to understand."""
+    """One model of a file. `program` reads what only the Cortex that wrote it is sure to understand.
+
+    It is None for a model that is for a device.
+    """
 
     model: ra.Model
     checked: tuple[CheckedLengths | None, ...]
@@ -52,7 +56,7 @@ class SavedPart:
     weights: dict[str, Array]
     names: dict[str, Any]
     serving: Serving | None
-    program: Callable[[], Program]
+    program: Callable[[], Program] | None
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,16 @@ def read(path: str | os.PathLike[str]) -> Saved:
         compiler, cortex = _text(contents["compiler"]), _text(cortex)
         recursion, choices, steps, table_bytes, narrow = decode(contents["wanted"])
         schedule = None if steps is None else Schedule(steps)
-        wanted = Wanted(cortex, recursion, choices, schedule, table_bytes, narrow)
+        device = decode(contents.get("device"))
+        wanted = Wanted(cortex, recursion, choices, schedule, table_bytes, narrow, device)
         parts = tuple(_part(part, sections, what, cortex) for part in contents["parts"])
         interface = None if contents["interface"] is None else decode_interface(contents["interface"])
         if not parts or any((part.serving is None) != (interface is None) for part in parts):
             raise ValueError("parts")
+        if not (device is None or isinstance(device, GpuTarget)):
+            raise ValueError("device")
+        if any((part.program is None) is (device is None) for part in parts):
+            raise ValueError("programs")
     except UNREADABLE:
         raise _not_understood(what, cortex) from None
     return Saved(what, len(content), compiler, wanted, interface, parts)
@@ -109,7 +118,9 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
 
     threads, built_for = _whole(data["threads"]), _whole(data["built_for"])
     serving = None if data["serving"] is None else decode_serving(data["serving"])
-    return SavedPart(m, checked, threads, built_for, weights, data["names"], serving, program)
+    is_for_device = data["program"] is None
+    names = data["names"]
+    return SavedPart(m, checked, threads, built_for, weights, names, serving, None if is_for_device else program)
 
 
 def _program(data: Any, sections: list[memoryview]) -> Program:

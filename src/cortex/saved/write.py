@@ -5,7 +5,8 @@ The description of a model has, for each program (a module that is called with d
     model       as it was traced: what is compiled again where the code does not fit the machine
     checked     for each kind, the numbers of children that it is for if it is of any arity (checked.py)
     program     the machine that the code is for, the model after the steps on its recursion, all steps, the signature,
-                and the section with the code; the same of the programs that fill its tables
+                and the section with the code; the same of the programs that fill its tables. None for a device, where
+                the model is compiled when it is loaded
     weights     names, shapes and sections; equal arrays share one
     names       what names mean on the user's objects (names.py)
     serving     how calls of a module become requests (modules.py); null for others
@@ -27,6 +28,8 @@ import numpy as np
 
 from cortex.cache.encoding import encode
 from cortex.cache.key import contents as compiler_contents
+from cortex.codegen.gpu.device_code import DeviceCode
+from cortex.codegen.gpu.target import GpuTarget
 from cortex.errors import ModelError
 from cortex.frontend.torch.interface import Interface
 from cortex.ir.step import Step
@@ -53,6 +56,7 @@ class Wanted:
     schedule: Schedule | None
     table_bytes: int
     narrow: Narrow | None
+    device: GpuTarget | None = None
 
     def save(self, path: str | os.PathLike[str], parts: Sequence[Part], interface: Interface | None) -> None:
         """Write a file that has all of the model in these parts."""
@@ -63,6 +67,7 @@ class Wanted:
                 "cortex": self.cortex,
                 "compiler": compiler_contents(),
                 "wanted": encode((self.recursion, self.choices, steps, self.table_bytes, self.narrow)),
+                "device": encode(self.device),
                 "interface": None if interface is None else encode_interface(interface),
                 "parts": [_part(part, sections) for part in parts],
             }
@@ -97,7 +102,7 @@ def _part(part: Part, sections: Sections) -> dict[str, Any]:
         "checked": [encode_checked(lengths) for _, lengths in part.checked],
         "threads": part.threads,
         "built_for": part.built_for,
-        "program": _program(part.compiled, sections),
+        "program": None if isinstance(part.compiled.code, DeviceCode) else _program(part.compiled, sections),
         "weights": [
             [name, list(array.shape), sections.add(np.ascontiguousarray(array, "<f4").tobytes())]
             for name, array in part.weights.items()

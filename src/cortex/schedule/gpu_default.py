@@ -29,7 +29,7 @@ from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.item_barriers import PlaceItemBarriers
 from cortex.schedule.item_sums import ItemSums
-from cortex.schedule.items import AloneItem, Items
+from cortex.schedule.items import AloneItem, Items, may_meet
 from cortex.schedule.locate import buffers_of, constant_extent, loop_names
 from cortex.schedule.nest import Nest
 from cortex.schedule.pack import Pack
@@ -222,7 +222,8 @@ def _column_outermost(
 
 def _accept(plan: _Plan, trial: _Plan, rows: str) -> bool:
     """Share the nodes among items too, where that is legal, and go on from there."""
-    trial.attempt(Items(rows, "y"))
+    if not may_meet(trial.f, rows):
+        trial.attempt(Items(rows, "y"))
     plan.f = trial.f
     plan.steps += trial.steps
     return True

@@ -12,7 +12,7 @@ from cortex.ir.step import Step, step
 from cortex.poly.quick import QuickRules
 from cortex.schedule.barrier import Placer, written
 from cortex.schedule.items import OF_ITEMS
-from cortex.schedule.ownership import Around, Touch, Use, clash, touches, use_in, use_of
+from cortex.schedule.ownership import Around, Touch, Use, clash, shared_out, touches, use_by_all
 
 _BLOCK = "the iteration of a parallel loop"
 """The name that the variables of all parallel loops get: one work-group runs all that is compared."""
@@ -78,14 +78,16 @@ class _OfItems:
 
     def use(self, t: Touch) -> _ItemUse:
         loops = {loop.kind: loop for loop in t.around.loops if loop.kind in ITEMS}
-        x, y = (self.along(t, loops.get(axis)) for axis in (LoopKind.ITEMS_X, LoopKind.ITEMS_Y))
+        by_all = use_by_all(self.known, t)
+        x, y = (self.along(t, by_all, loops.get(axis)) for axis in (LoopKind.ITEMS_X, LoopKind.ITEMS_Y))
         names = [loop.var for loop in t.around.loops]
         parallel = None if t.around.parallel is None else t.around.parallel.var
         outside = names if parallel is None else names[: names.index(parallel)]
-        return _ItemUse(parallel, frozenset(outside), use_of(self.known, t), x, y, t.buffer in self.local)
+        team = shared_out(self.known, t, by_all, t.around.parallel)
+        return _ItemUse(parallel, frozenset(outside), team, x, y, t.buffer in self.local)
 
-    def along(self, t: Touch, loop: For | None) -> Use:
-        use = use_in(self.known, t, loop)
+    def along(self, t: Touch, by_all: Use, loop: For | None) -> Use:
+        use = shared_out(self.known, t, by_all, loop)
         block = t.around.parallel
         if block is None:
             return use

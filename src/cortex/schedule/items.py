@@ -14,7 +14,7 @@ from cortex.poly.legal import why_not_any_order
 from cortex.poly.quick import QuickRules
 from cortex.schedule.carried import carried
 from cortex.schedule.locate import Block, Names, find_loop, refuse, replace_loop
-from cortex.schedule.ownership import SHARED, clash, context_of, touches, use_in
+from cortex.schedule.ownership import SHARED, Around, clash, context_of, statements, touches, use_in
 from cortex.schedule.parallel import is_parallel
 
 AXES: dict[str, LoopKind] = {"x": LoopKind.ITEMS_X, "y": LoopKind.ITEMS_Y}
@@ -54,13 +54,22 @@ class Items(Step[Func]):
             refuse(self, f"{self.loop!r} would share axis {self.axis} with {other!r}.", f, self.loop)
         if name := carried(f, loop):
             refuse(self, f"{name!r}, of which every item has its own, passes values on.", f, self.loop)
-        known = QuickRules.of(f)
-        uses = {use_in(known, t, loop) for t in touches(f, (loop,), around, OF_ITEMS)}
-        if any(clash(x, y) for x in uses for y in uses):
+        if may_meet(f, self.loop):
             own = frozenset(b.name for b in f.buffers if b.scope in PER_THREAD)
             if conflict := why_not_any_order(f, (loop,), own):
                 refuse(self, f"iterations of {self.loop!r} depend on each other.", f, self.loop, conflict)
         return replace_loop(f, self.loop, (replace(loop, kind=kind),))
+
+
+def may_meet(f: Func, name: str) -> bool:
+    """May iterations of the loop `name` meet in what items share, as far as the form of the program tells?
+
+    Where they may, a prover may still know better; no default schedule waits for one.
+    """
+    loop, around = next((s, at) for s, at in statements(f.body, Around()) if isinstance(s, For) and s.var == name)
+    known = QuickRules.of(f)
+    uses = {use_in(known, t, loop) for t in touches(f, (loop,), around, OF_ITEMS)}
+    return any(clash(x, y) for x in uses for y in uses)
 
 
 @step

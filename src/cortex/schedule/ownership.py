@@ -228,13 +228,25 @@ def use_of(known: QuickRules, t: Touch) -> Use:
 
 def use_in(known: QuickRules, t: Touch, loop: For | None) -> Use:
     """The use that an access is, of the iterations of `loop`, which is around it."""
-    bounds = None if loop is None else (t.around.expand(loop.lo), t.around.expand(loop.hi))
-    places = () if loop is None else tuple(place(known, e, t.around, loop) for e in t.index)
+    return shared_out(known, t, use_by_all(known, t), loop)
+
+
+def use_by_all(known: QuickRules, t: Touch) -> Use:
+    """The use that an access is if everybody does it."""
     constant = t.around.constant_bounds()
-    ranges = tuple(interval_of(t.around.expand(e), constant) for e in t.index)
-    left = known.group_left(t.around.expand(t.index[0]), t.around.loops) if t.index else None
+    expanded = tuple(t.around.expand(e) for e in t.index)
+    ranges = tuple(interval_of(e, constant) for e in expanded)
+    left = known.group_left(expanded[0], t.around.loops) if t.index else None
     group = _group_of(t) if t.index else None
-    return Use(t.buffer, t.writes, bounds, places, ranges, group, left)
+    return Use(t.buffer, t.writes, None, (), ranges, group, left)
+
+
+def shared_out(known: QuickRules, t: Touch, by_all: Use, loop: For | None) -> Use:
+    """The use of an access by all, of the iterations of `loop`, which is around it."""
+    if loop is None:
+        return by_all
+    bounds = t.around.expand(loop.lo), t.around.expand(loop.hi)
+    return replace(by_all, bounds=bounds, places=tuple(place(known, e, t.around, loop) for e in t.index))
 
 
 def _group_of(t: Touch) -> Expr | None:

@@ -12,7 +12,8 @@ class Dialect:
     """The words of a language that the printer uses.
 
     `memory` is what stands before the type of a pointer to device memory, and `never_aliased` after the star of one to
-    memory that nobody writes. `functions` maps ILIR's functions of one precision to the language's names.
+    memory that nobody writes. `functions` maps ILIR's functions of one precision to the language's names. A kernel may
+    declare `most_declared` bytes of local memory, if there is a limit; where it uses more, its launch gives it all.
     """
 
     name: DialectName
@@ -28,6 +29,7 @@ class Dialect:
     barrier_argument: str
     functions: dict[str, str] = field(hash=False)
     grid_barrier: tuple[str, ...] = ()
+    most_declared: int | None = None
 
     def pointer(self, dtype: str, name: str, is_written: bool) -> str:
         """The declaration of an argument that points to device memory."""
@@ -118,6 +120,7 @@ CUDA = Dialect(
         "    __syncthreads();",
         "}",
     ),
+    most_declared=48 * 1024,
 )  # fmt: skip
 
 DIALECTS: dict[str, Dialect] = {"opencl": OPENCL, "cuda": CUDA}

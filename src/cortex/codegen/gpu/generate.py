@@ -63,7 +63,8 @@ class _Writer:
     def kernel(self, part: Stretch) -> tuple[Kernel, list[str]]:
         """A kernel and its lines."""
         p = StatementPrinter(self.f, self.words, self.identifier, self.groups)
-        body = p.kernel_body(lift_barriers(part.body))
+        lifted = lift_barriers(part.body)
+        body = p.kernel_body(lifted)
         self.functions |= p.expr.functions
         self.has_grid_barrier = self.has_grid_barrier or p.has_grid_barrier
         used = p.expr.variables
@@ -81,8 +82,10 @@ class _Writer:
         lines = [head, *(f"    {d}," for d in declared[:-1]), *(f"    {d})" for d in declared[-1:]), "{"]
         if not declared:
             lines[0] = f"{head})"
-        local = p.local_bytes(part.body)
-        return Kernel(part.name, arguments, local, self.work_items), [*lines, *(f"    {b}" for b in body), "}"]
+        local = p.local_bytes(lifted)
+        at_launch = local if p.is_given_at_launch(lifted) else 0
+        kernel = Kernel(part.name, arguments, local, self.work_items, at_launch)
+        return kernel, [*lines, *(f"    {b}" for b in body), "}"]
 
     def argument(self, a: Argument, written: set[str]) -> str:
         match a.kind:

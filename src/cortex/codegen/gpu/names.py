@@ -14,8 +14,8 @@ using virtual wchar_t xor xor_eq
 """
 _USED = """
 barrier mem_fence atomic_add atomic_inc atomic_xchg grid_barrier maximum minimum scale fma fmaf fabs fabsf sqrt sqrtf
-rint rintf log logf copysign copysignf min max abs as_float blockIdx threadIdx arrived GROUP GROUPS ITEM_X ITEM_Y
-ITEMS_X ITEMS_Y SHARE INFINITY NAN NULL
+rint rintf log logf copysign copysignf min max abs as_float blockIdx threadIdx arrived group_memory GROUP GROUPS
+ITEM_X ITEM_Y ITEMS_X ITEMS_Y SHARE INFINITY NAN NULL
 """
 _TAKEN = frozenset((*_KEYWORDS.split(), *_USED.split()))
 

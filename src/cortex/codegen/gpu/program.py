@@ -47,12 +47,17 @@ class Argument:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of the source. `local_bytes` is the local (shared) memory that it declares statically."""
+    """A kernel of the source.
+
+    `local_bytes` is the local (shared) memory that it uses: it declares it, or, as CUDA wants it above 48 KB, all of it
+    is given to the kernel at its launch, as `launch_bytes`.
+    """
 
     name: str
     arguments: tuple[Argument, ...]
     local_bytes: int
     work_items: tuple[int, int]
+    launch_bytes: int = 0
 
 
 @dataclass(frozen=True)

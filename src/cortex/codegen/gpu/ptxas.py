@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-REGISTERS, SHARED = 65536, 48 * 1024
-"""Of a multiprocessor: 32-bit registers, and bytes of shared memory that a kernel may use without asking for more."""
+REGISTERS = 65536
+"""Of 32 bits, of a multiprocessor."""
 
 
 @dataclass(frozen=True)
 class KernelUse:
-    """What one kernel uses: registers per thread, bytes of shared memory, of stack and spilled."""
+    """What one kernel uses: registers per thread, bytes of shared memory that it declares, of stack and spilled."""
 
     name: str
     registers: int
@@ -20,9 +20,9 @@ class KernelUse:
     spill_stores: int
     spill_loads: int
 
-    def is_resident(self, threads: int, shared_limit: int = SHARED) -> bool:
-        """Does a block of so many threads fit a multiprocessor?"""
-        return self.registers * threads <= REGISTERS and self.shared <= shared_limit
+    def is_resident(self, threads: int, most_shared: int, launch_bytes: int = 0) -> bool:
+        """Does a block of so many threads, given `launch_bytes` of shared memory, fit a multiprocessor?"""
+        return self.registers * threads <= REGISTERS and self.shared + launch_bytes <= most_shared
 
 
 _KERNEL = re.compile(r"Compiling entry function '([^']+)' for '")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import prod
 from typing import assert_never
 
@@ -67,15 +68,30 @@ class StatementPrinter:
         """The lines of a whole kernel."""
         mentioned = _mentioned(body)
         own = frozenset(b.name for b in self.f.buffers if b.scope in PER_THREAD and b.name in mentioned)
-        shared = [b for b in self.f.buffers if b.scope in (Scope.LOCAL, Scope.RESIDENT) and b.name in mentioned]
-        local = [f"{self.dialect.local} float {self.identifier.array(b.name)}[{self.elements(b)}];" for b in shared]
-        return [*local, *self.block(body, own)]
+        return [*self.local_memory(body), *self.block(body, own)]
+
+    def local_memory(self, body: tuple[Stmt, ...]) -> list[str]:
+        """The lines that declare what the items of a work-group share."""
+        named = [(self.identifier.array(b.name), self.elements(b)) for b in self.shared_in(body)]
+        if not self.is_given_at_launch(body):
+            return [f"{self.dialect.local} float {name}[{count}];" for name, count in named]
+        starts = accumulate((count for _, count in named), initial=0)
+        parts = (f"float *const {name} = group_memory + {at};" for (name, _), at in zip(named, starts, strict=False))
+        return [f"extern {self.dialect.local} float group_memory[];", *parts]
 
     def local_bytes(self, body: tuple[Stmt, ...]) -> int:
-        """The local memory that a kernel declares."""
+        """The local memory that a kernel uses."""
+        return sum(4 * self.elements(b) for b in self.shared_in(body))
+
+    def is_given_at_launch(self, body: tuple[Stmt, ...]) -> bool:
+        """Is the local memory of a kernel more than it may declare?"""
+        most = self.dialect.most_declared
+        return most is not None and self.local_bytes(body) > most
+
+    def shared_in(self, body: tuple[Stmt, ...]) -> list[Buffer]:
+        """The buffers in local memory that a kernel uses."""
         mentioned = _mentioned(body)
-        used = (b for b in self.f.buffers if b.scope in (Scope.LOCAL, Scope.RESIDENT) and b.name in mentioned)
-        return sum(4 * self.elements(b) for b in used)
+        return [b for b in self.f.buffers if b.scope in (Scope.LOCAL, Scope.RESIDENT) and b.name in mentioned]
 
     def elements(self, b: Buffer) -> int:
         """Elements of a buffer of constant shape; of a resident one, those of the most slices that a group has."""

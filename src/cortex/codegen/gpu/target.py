@@ -10,8 +10,8 @@ from cortex.schedule.gpu_default import Grid
 CUDA_DEVICES = {"sm_70": 80, "sm_75": 68, "sm_80": 108, "sm_86": 84, "sm_89": 142, "sm_90": 132}
 """Multiprocessors of the largest GPU of each architecture: what kernels are made for where there is no GPU to ask."""
 
-CUDA_SHARED = 48 * 1024
-"""Bytes of shared memory that a kernel may declare."""
+CUDA_SHARED = {"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_89": 99, "sm_90": 227}
+"""KB of shared memory that a block may be given at its launch, by architecture, as NVIDIA documents it."""
 
 
 @dataclass(frozen=True)
