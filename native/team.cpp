@@ -134,6 +134,15 @@ std::uint64_t next_job(Member& me, std::uint64_t last) {
   }
 }
 
+// How many processors this thread may run on.
+std::int64_t processors() {
+#if defined(__linux__)
+  cpu_set_t mine;
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0) return CPU_COUNT(&mine);
+#endif
+  return static_cast<std::int64_t>(std::thread::hardware_concurrency());
+}
+
 // Linux likes to wake a thread on the processor of who wakes it, even where another one is idle: both would take turns
 // at every barrier, for milliseconds. So a worker is not let on the processor of its caller.
 void keep_off_my_processor(Member& worker) {
@@ -228,8 +237,10 @@ bool run_on_team(const Job& job, std::int64_t threads) {
   }
   lost = std::max(lost, team->members[0].lost);
   const std::int64_t now = nanoseconds(CLOCK_MONOTONIC);
-  // One thread would have taken as long as all of them together, without what was lost. A first loss is an accident.
-  if (lost > (now - start) * (threads - 1) / threads) {
+  const bool crowded = lost > (now - start) / 4 && processors() < threads;
+  // One thread would have taken as long as all of them together, without what was lost. The first time is an accident.
+  if (crowded || lost > (now - start) * (threads - 1) / threads) {
+    if (crowded) team->caution = kMostCaution;
     if (team->caution > 0) team->alone_until.store(now + team->caution * lost, std::memory_order_relaxed);
     team->caution = std::clamp<std::int64_t>(2 * team->caution, 1, kMostCaution);
   } else {
