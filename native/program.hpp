@@ -86,16 +86,24 @@ class Program {
   //
   // A second thread may have to be woken and has to be waited for, which a short request does not pay for. When that is
   // so depends on the machine and on who else uses it, so both ways are tried, and the slower one again now and then:
-  // for a few requests in a row, whatever their sizes, because the first one finds the team asleep.
-  bool prefers_team(const Pace& pace) {
-    constexpr std::uint32_t kInARow = 4, kFirst = 4 * kInARow, kTryAgain = 128;  // requests
+  // for a few requests in a row, whatever their sizes, because the first one finds the team asleep. A long request does
+  // not notice waking, and to try it the other way costs its caller milliseconds: once is enough.
+  bool prefers_team(const Pace& pace, double nodes) {
+    constexpr std::uint32_t kInARow = 4, kFirst = 4 * kInARow, kTryAgain = 128, kTryLong = 8;  // requests
+    constexpr double kLong = 1e6;                                                              // nanoseconds
     const std::uint32_t number = requests_++;
+    if (nodes * std::min({pace.expected(true), pace.expected(false), last_pace}) > kLong && last_pace > 0) {
+      if (!pace.is_known(true)) return true;
+      if (!pace.is_known(false)) return number % kTryLong != kTryLong - 1;
+      return pace.prefers_team() ? number % kTryAgain != 0 : number % kTryLong == 0;
+    }
     if (number < kFirst) return number / kInARow % 2 == 0;
     if (!pace.is_known(true) || !pace.is_known(false)) return pace.is_known(false);
     const bool try_other = number % kTryAgain < kInARow;
     return pace.prefers_team() != try_other;
   }
   bool uses_team = true;  // did the last request?
+  double last_pace = 0;   // of the last request, in nanoseconds per node
 
   // Raises RuntimeError after drop_references().
   Linearizer& linearizer() const;

@@ -103,11 +103,12 @@ void Run::execute() {
     return std::pair(on_team, taken.count() / nodes);
   };
   Pace& pace = program_->pace(workspace.sizes[kNumNodes]);
-  const std::int64_t threads = threads_ > 1 && program_->prefers_team(pace) ? threads_ : 1;
+  const std::int64_t threads = threads_ > 1 && program_->prefers_team(pace, nodes) ? threads_ : 1;
   program_->uses_team = threads > 1;
   if (pace.expected(threads > 1) * nodes < kTooShort) {
     const auto [on_team, taken] = run(threads);
     pace.see(on_team, taken);
+    program_->last_pace = taken;
     return;
   }
   std::pair<bool, double> found;
@@ -116,6 +117,7 @@ void Run::execute() {
     found = run(threads);
   }
   pace.see(found.first, found.second);
+  program_->last_pace = found.second;
 }
 
 std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool leading_axis) const {
