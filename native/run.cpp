@@ -105,14 +105,10 @@ void Run::execute() {
   Pace& pace = program_->pace(workspace.sizes[kNumNodes]);
   const std::int64_t threads = threads_ > 1 && program_->prefers_team(pace, nodes) ? threads_ : 1;
   program_->uses_team = threads > 1;
-  if (pace.expected(threads > 1) * nodes < kTooShort) {
-    const auto [on_team, taken] = run(threads);
-    pace.see(on_team, taken);
-    program_->last_pace = taken;
-    return;
-  }
   std::pair<bool, double> found;
-  {
+  if (pace.expected(threads > 1) * nodes < kTooShort) {
+    found = run(threads);
+  } else {
     const WithoutGil without_gil;
     found = run(threads);
   }

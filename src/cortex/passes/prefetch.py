@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, Case, For, Func, If, Let, LoopKind, Prefetch, Scope, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, For, Func, Let, LoopKind, Prefetch, Scope, Stmt, Store, Switch
+from cortex.ilir.statements import with_lists
 from cortex.ir.node import walk
 from cortex.ir.scalar import Expr, Int, Load, Var, dtype_of
 from cortex.ir.simplify import free_vars, simplify, substitute
@@ -31,7 +32,7 @@ def prefetch(f: Func) -> Func:
     far = {b.name for b in f.buffers if b.scope in FAR and not b.streamed}
 
     def block(body: Block) -> Block:
-        new = [_inside(s, block) for s in body]
+        new = [with_lists(s, block) for s in body]
         first = next((i for i, s in enumerate(body) if _sums(s)), None)
         if first is None:
             return tuple(new)
@@ -43,19 +44,6 @@ def prefetch(f: Func) -> Func:
         return (*new[:first], *ahead, *new[first:])
 
     return replace(f, body=block(f.body))
-
-
-def _inside(s: Stmt, block: Callable[[Block], Block]) -> Stmt:
-    """`s` with the statement lists inside it replaced."""
-    match s:
-        case For():
-            return replace(s, body=block(s.body))
-        case If(cond, then, orelse):
-            return If(cond, block(then), block(orelse))
-        case Switch(value, cases):
-            return Switch(value, tuple(Case(c.value, block(c.body)) for c in cases))
-        case _:
-            return s
 
 
 def _sums(s: Stmt) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from cortex.ilir.ir import ITEMS, Accumulate, Case, For, Func, If, LoopKind, Scope, Stmt, Store, Switch
+from cortex.ilir.ir import ITEMS, Accumulate, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ilir.statements import with_lists
 from cortex.ilir.verify import PER_GROUP, PER_THREAD
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int
@@ -115,31 +116,13 @@ class AloneItem(Step[Func]):
             return tuple(new)
 
         def inside(s: Stmt, missing: tuple[LoopKind, ...]) -> Stmt:
-            match s:
-                case For():
-                    return replace(s, body=block(s.body, tuple(kind for kind in missing if kind is not s.kind)))
-                case If(cond, then, orelse):
-                    return If(cond, block(then, missing), block(orelse, missing))
-                case Switch(value, cases):
-                    return Switch(value, tuple(Case(c.value, block(c.body, missing)) for c in cases))
-                case _:
-                    return s
+            still = tuple(kind for kind in missing if not isinstance(s, For) or kind is not s.kind)
+            return with_lists(s, lambda body: block(body, still))
 
         def team(body: Block) -> Block:
             """A list that stands in no parallel loop."""
             return tuple(
-                inside(s, (LoopKind.ITEMS_X, LoopKind.ITEMS_Y)) if is_parallel(s) else in_team(s) for s in body
+                inside(s, (LoopKind.ITEMS_X, LoopKind.ITEMS_Y)) if is_parallel(s) else with_lists(s, team) for s in body
             )
-
-        def in_team(s: Stmt) -> Stmt:
-            match s:
-                case For():
-                    return replace(s, body=team(s.body))
-                case If(cond, then, orelse):
-                    return If(cond, team(then), team(orelse))
-                case Switch(value, cases):
-                    return Switch(value, tuple(Case(c.value, team(c.body)) for c in cases))
-                case _:
-                    return s
 
         return replace(f, body=team(f.body))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, Case, For, Func, If, LoopKind, Scope, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ilir.statements import with_lists
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Var
 from cortex.ir.simplify import add, mul, substitute
@@ -105,22 +106,11 @@ class Alone(Step[Func]):
                     new.append(s)
                 elif any(is_parallel(n) for n in walk(s)):
                     close()
-                    new.append(inside(s))
+                    new.append(with_lists(s, block))
                 else:
                     run.append(s)
             close()
             return tuple(new)
-
-        def inside(s: Stmt) -> Stmt:
-            match s:
-                case For():
-                    return replace(s, body=block(s.body))
-                case If(cond, then, orelse):
-                    return If(cond, block(then), block(orelse))
-                case Switch(value, cases):
-                    return Switch(value, tuple(Case(c.value, block(c.body)) for c in cases))
-                case _:
-                    return s
 
         def writes(s: Stmt) -> bool:
             return any(isinstance(n, Store | Accumulate) and n.buffer in shared for n in walk(s))
