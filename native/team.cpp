@@ -74,6 +74,7 @@ struct Team {
   FloatingPoint floating_point;
   std::uint64_t jobs = 0;
   std::int64_t size = 1;  // workers and the caller
+  const std::int64_t processors = std::thread::hardware_concurrency();  // glibc reads a file to tell, which takes 8 us
   std::int64_t caution = 0;                  // a call that lost time makes others run alone for so many times as long
   std::atomic<std::int64_t> alone_until{0};  // nanoseconds of the clock; calls do without the team before
   alignas(64) std::atomic<bool> busy{false};
@@ -220,7 +221,7 @@ bool run_on_team(const Job& job, std::int64_t threads) {
   grow(*team, threads);
   threads = std::min(threads, team->size);
   team->threads = threads;
-  team->patience = threads > static_cast<std::int64_t>(std::thread::hardware_concurrency()) ? 32 : 2000;
+  team->patience = threads > team->processors ? 32 : 2000;
   team->job = job;
   team->floating_point = FloatingPoint();
   team->members[0].clock = clock_of_this_thread();
