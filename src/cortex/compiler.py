@@ -18,6 +18,7 @@ from cortex.codegen.gpu.program import DIALECTS
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
+from cortex.cost.alternating import alternating
 from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
 from cortex.cost.estimate import Estimator
 from cortex.cost.machine import Machine
@@ -60,6 +61,7 @@ from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import GPU_STEPS, Schedule
 from cortex.schedule.windows import Windows
 
+OnPanels = Callable[[Func], tuple[tuple[Step[Func], ...], tuple[Considered, ...]]]
 RECURSION_STEPS = ALWAYS
 MOST_EXAMPLES, MOST_GROUPS = 32, 5000
 """Structures that predictions are made for, and groups of a request; more would take time and tell little."""
@@ -298,6 +300,10 @@ class Plan:
             return self.choices.parallel, ()
         return sharing(f, self.machine(), self.wishes.requests(m), self.threads)
 
+    def on_panels(self, f: Func) -> tuple[tuple[Step[Func], ...], tuple[Considered, ...]]:
+        """The steps that turn the panels of the scheduled function `f`, and what was considered."""
+        return ((), ()) if self.choices is not None else alternating(f, self.machine(), self.threads)
+
     def _tiles(self, m: ra.Model, f: Func) -> TileFor:
         return Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m), self.threads)
 
@@ -401,7 +407,8 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
         mapping, shared = plan.on_threads(m, f)
         considered = (*considered, *shared)
         loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
-    f, loops = _applied(f, loops, fixed is None, check)
+    f, loops, turned = _applied(f, loops, fixed is None, plan.on_panels, check)
+    considered = (*considered, *turned)
     schedule = Schedule((*recursion, *loops))
     yield Stage("scheduled", m, schedule, f, considered)
     f = run(PASSES, f)
@@ -411,18 +418,23 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
 
 
 def _applied(
-    f: Func, loops: tuple[Step[Func], ...], in_windows: bool, check: bool
-) -> tuple[Func, tuple[Step[Func], ...]]:
-    """`f` after the steps `loops` and, where wished and legal, in windows; and the steps that were applied."""
+    f: Func, loops: tuple[Step[Func], ...], automatic: bool, on_panels: OnPanels, check: bool
+) -> tuple[Func, tuple[Step[Func], ...], tuple[Considered, ...]]:
+    """`f` after the steps `loops` and those that finish an automatic schedule; the steps; what else was considered."""
     applied: list[Step[Func]] = []
+    considered: tuple[Considered, ...] = ()
     rest: dict[Step[Func], None] = {}  # until these steps, what is in no parallel loop is still every thread's
-    ahead = in_windows and not any(isinstance(s, (ParallelTrees, *GPU_STEPS)) for s in loops)
+    finish = automatic and not any(isinstance(s, GPU_STEPS) for s in loops)
     for each in (*loops, None):
-        if ahead and (each is None or isinstance(each, PlaceBarriers)):
-            ahead = False
-            with suppress(ScheduleError):
-                f = Windows().apply(f)
-                applied.append(Windows())
+        if finish and (each is None or isinstance(each, PlaceBarriers)):
+            finish = False
+            if not any(isinstance(s, ParallelTrees) for s in loops):
+                with suppress(ScheduleError):
+                    f = Windows().apply(f)
+                    applied.append(Windows())
+            turns, considered = on_panels(f)
+            f = apply(f, turns)
+            applied += turns
         if each is None:
             break
         f = each.apply(f)
@@ -431,7 +443,7 @@ def _applied(
             rest |= dict.fromkeys((Alone(), AloneItem()) if isinstance(each, GPU_STEPS) else (Alone(),))
         if check:
             ilir_verify.verify(apply(f, tuple(rest)))
-    return f, tuple(applied)
+    return f, tuple(applied), considered
 
 
 def _narrowed(f: Func, loops: tuple[Step[Func], ...], narrow: Narrow) -> tuple[Step[Func], ...]:

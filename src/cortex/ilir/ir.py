@@ -140,6 +140,9 @@ class For(Node):
     A vectorized loop has constant bounds and at most the machine's lanes; its iterations are independent. So are
     those of a parallel loop, which no other parallel loop surrounds; each is run by one thread of the team. So are
     those of a loop of items, which stands in a parallel loop and in no other one of its axis.
+
+    The iterations of a loop that is `turned` are independent, too. They run from hi-1 down to lo where the integer
+    `turned` is odd: all of them, or those of a thread. Whoever runs them in another order is right, too.
     """
 
     var: str
@@ -147,6 +150,7 @@ class For(Node):
     hi: Expr
     body: tuple[Stmt, ...]
     kind: LoopKind = LoopKind.SERIAL
+    turned: Expr | None = None
 
 
 @node

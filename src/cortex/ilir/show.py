@@ -111,6 +111,7 @@ def _statement(s: Stmt) -> list[str]:
     match s:
         case For(var, lo, hi, body, kind):
             how = "" if kind is LoopKind.SERIAL else f" {kind.value}"
+            how += "" if s.turned is None else f" down where {show_expr(s.turned)} is odd"
             return [f"for {var} in {_bound(lo)}..{_bound(hi)}{how}:", *_indented(body)]
         case If(cond, then, orelse):
             rest = ["else:", *_indented(orelse)] if orelse else []

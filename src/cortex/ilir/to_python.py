@@ -156,7 +156,8 @@ class _Translation:
         self.loops.pop()
         self.ranges.pop(s.var, None)
         yield counting
-        yield f"for {self.identifier(s.var)} in range({lo}, {hi}):"
+        turned = "" if s.turned is None else f"[:: 1 - 2 * ({self.expr(s.turned)} % 2)]"
+        yield f"for {self.identifier(s.var)} in range({lo}, {hi}){turned}:"
         yield from _indent(iter(body or ["pass"]))
 
     def element(self, buffer: str, index: tuple[Expr, ...]) -> str:

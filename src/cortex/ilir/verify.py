@@ -176,6 +176,10 @@ class _Checker:
                 constant = isinstance(lo, Int) and isinstance(hi, Int)
                 if kind in (LoopKind.VECTORIZED, LoopKind.UNROLLED) and not constant:
                     raise InternalError(f"{kind.value} loop has bounds that are not constant, in `{_headline(s)}`")
+                if s.turned is not None:
+                    self.expect(s.turned, _INTEGERS, names, s)
+                    if kind not in (LoopKind.SERIAL, LoopKind.PARALLEL):
+                        raise InternalError(f"{kind.value} loop is turned, in `{_headline(s)}`")
                 if kind is LoopKind.VECTORIZED:
                     self.vectorized(s)
                 if kind is LoopKind.PARALLEL:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, For, Func, LoopKind, Scope, Stmt, Store
+from cortex.ilir.ir import Accumulate, For, Func, LoopKind, Stmt, Store
 from cortex.ilir.statements import with_lists
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Var
 from cortex.ir.simplify import add, mul, substitute
 from cortex.ir.step import Step, step
-from cortex.poly.legal import why_not_any_order
-from cortex.poly.quick import QuickRules
-from cortex.schedule.carried import carried
+from cortex.schedule.independent import refuse_dependent
 from cortex.schedule.locate import Block, Names, constant_extent, find_loop, refuse, replace_loop
-from cortex.schedule.ownership import SHARED, clash, context_of, touches, use_of
+from cortex.schedule.ownership import SHARED, context_of
 
 
 @step
@@ -46,15 +44,8 @@ class Parallel(Step[Func]):
         inner = [n.var for n in walk(loop) if isinstance(n, For) and is_parallel(n)]
         if inner:
             refuse(self, f"{self.loop!r} contains the parallel loop {inner[0]!r}.", f, self.loop)
-        if name := carried(f, loop):
-            refuse(self, f"{name!r}, of which every thread has its own, passes values on.", f, self.loop)
         new = self._split(f, loop)
-        known = QuickRules.of(f)
-        uses = {use_of(known, t) for t in touches(f, (new,), around)}
-        if any(clash(x, y) for x in uses for y in uses):
-            own = frozenset(b.name for b in f.buffers if b.scope in (Scope.PRIVATE, Scope.REGISTER))
-            if conflict := why_not_any_order(f, (loop,), own):
-                refuse(self, f"iterations of {self.loop!r} depend on each other.", f, self.loop, conflict)
+        refuse_dependent(self, f, loop, new)
         return replace_loop(f, self.loop, (new,))
 
     def _split(self, f: Func, loop: For) -> For:

@@ -21,6 +21,7 @@ from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.unroll import UnrollRecursion
+from cortex.schedule.alternate import Alternate
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.compute_at import ComputeAt
 from cortex.schedule.dense import Dense
@@ -61,7 +62,7 @@ GPU_STEPS: tuple[type[Step[Func]], ...] = (Items, ItemSums, Resident, AloneItem,
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Flatten, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave, Surround, Stream),
-    *(Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
+    *(Alternate, Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
     *GPU_STEPS,
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)

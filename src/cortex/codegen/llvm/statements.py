@@ -87,6 +87,7 @@ def _iterations(lo: Value, hi: Value) -> int | None:
 
 
 def _loop(w: Writer, s: For, first: str, last: str, iterations: int | None) -> None:
+    turned = None if s.turned is None else w.pure(f"trunc i64 {w.scalar(evaluate(w, s.turned))} to i1")
     before = w.block
     body, after = w.label(f"{s.var}.body"), w.label(f"{s.var}.end")
     if iterations is not None:
@@ -101,13 +102,21 @@ def _loop(w: Writer, s: For, first: str, last: str, iterations: int | None) -> N
     w.lines.append("")  # the phi, once the block that ends the body is known
     variable = f"%{body}.var"
     with w.branch(), w.bindings():
-        w.names[s.var] = Value(variable, "i64")
+        w.names[s.var] = Value(variable if turned is None else _turned(w, turned, first, last, variable), "i64")
         execute(w, s.body)
         following = w.instruction(f"add nuw nsw i64 {variable}, 1")
         again = w.instruction(f"icmp slt i64 {following}, {last}")
     w.lines[header] = f"  {variable} = phi i64 [ {first}, %{before} ], [ {following}, %{w.block} ]"
     w.effect(f"br i1 {again}, label %{body}, label %{after}, !llvm.loop !{w.new_loop()}")
     w.start(after)
+
+
+def _turned(w: Writer, turned: str, first: str, last: str, variable: str) -> str:
+    """The value that a loop's variable has instead of `variable`: where `turned`, the last comes first."""
+    both = w.pure(f"add nsw i64 {first}, {last}")
+    other = w.pure(f"sub nsw i64 {both}, {variable}")
+    down = w.pure(f"add nsw i64 {other}, -1")
+    return w.pure(f"select i1 {turned}, i64 {down}, i64 {variable}")
 
 
 def _constant_bounds(w: Writer, s: For) -> tuple[int, int]:
