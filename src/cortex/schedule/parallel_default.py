@@ -70,10 +70,10 @@ def share_out(
     if by_trees and (new := _accepted(f, ParallelTrees())) is not None:
         steps.append(ParallelTrees())
         f = new
-    nests = [_candidates(f, s, around) for s, around in _nests(f.body, Around())]
-    width = max((c.width for found in nests for c in found), default=1)
-    for found in nests:
-        for step in _preferred(found, threads, width, mapping in ("nodes", "trees")):
+    nests = [(_candidates(f, s, around), _is_copied(s, around)) for s, around in _nests(f.body, Around())]
+    width = max((c.width for found, _ in nests for c in found), default=1)
+    for found, is_copied in nests:
+        for step in _preferred(found, threads, width, mapping in ("nodes", "trees"), is_copied):
             new = _accepted(f, step)
             if new is not None:
                 steps.append(step)
@@ -120,12 +120,23 @@ def _candidates(f: Func, nest: For, around: Around) -> list[_Candidate]:
     return found
 
 
-def _preferred(found: list[_Candidate], threads: int, width: int, nodes_first: bool) -> Iterator[Parallel]:
-    """First partitions that are the same in every group and have work for all, columns before others; then nodes."""
+def _is_copied(nest: For, around: Around) -> bool:
+    """Are rows filled ahead of the recursion, without sums?"""
+    return not around.loops and not any(isinstance(n, Accumulate) for n in walk(nest))
+
+
+def _preferred(
+    found: list[_Candidate], threads: int, width: int, nodes_first: bool, is_copied: bool
+) -> Iterator[Parallel]:
+    """First partitions that are the same in every group and have work for all, columns before others; then nodes.
+
+    Rows that are only copied come from memory, and a thread is better given whole stretches of them than every other
+    line: the outermost axis, not columns.
+    """
     fixed = [c for c in found if c.iterations >= threads]
     columns = [c for c in fixed if c.width]
     nodes = [c for c in found if not c.iterations]
-    for c in (*(nodes if nodes_first else ()), *columns, *fixed, *nodes, *found):
+    for c in (*(nodes if nodes_first else ()), *(() if is_copied else columns), *fixed, *nodes, *found):
         grain = width // c.width if c.width and width % c.width == 0 else 1
         fits = c.iterations % grain == 0 and c.iterations // grain >= threads
         yield Parallel(c.loop.var, grain if fits else 1)
