@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from cortex.errors import InternalError
-from cortex.ilir.ir import Barrier, For, Func, LoopKind
+from cortex.ilir.ir import Barrier, Buffer, For, Func, If, LoopKind, Scope, Store
 from cortex.ilir.verify import verify
 from cortex.ir.node import rewrite
+from cortex.ir.scalar import Binary, Int, Load, Var
 from cortex.ir.step import apply
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.dense import Dense
@@ -106,6 +107,19 @@ def test_the_default_is_shared_out_without_races() -> None:
     assert all(races(apply(f, steps), SIZES, INDEX, threads) == [] for threads in (2, 3))
     assert parallel_schedule(f, 1, least_work=0) == ()
     assert parallel_schedule(f, 2) == ()  # too little to do
+
+
+@pytest.mark.parametrize(("ahead", "shared"), [(True, "c_i"), (False, "c_j")], ids=["ahead", "in_groups"])
+def test_rows_copied_ahead_are_shared_out_in_stretches(ahead: bool, shared: str) -> None:
+    n, i, j, nodes = Var("n"), Var("c_i"), Var("c_j"), Var("num_nodes")
+    copied = Store("M", (n, i, j), Load("x", (n, i, j)))
+    nest = For("n", Int(0), nodes, (For("c_i", Int(0), Int(8), (For("c_j", Int(0), Int(8), (copied,)),)),))
+    shape = (nodes, Int(8), Int(8))
+    buffers = (Buffer("x", "f32", shape, Scope.FIELD), Buffer("M", "f32", shape, Scope.STATE))
+    arm = If(Binary("eq", Var("g"), Int(0)), (nest,))
+    body = nest if ahead else For("g", Int(0), Var("num_groups"), (arm,))
+    f = Func("copies", ("num_nodes", "num_groups"), (), buffers, (body,))
+    assert Parallel(shared) in parallel_schedule(f, 2, least_work=0)
 
 
 def test_verify_knows_threads() -> None:
