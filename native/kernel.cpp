@@ -77,8 +77,7 @@ nb::object Kernel::run(nb::tuple inputs, nb::handle out, nb::tuple shape, std::i
   if (threads > 1) wake_team(threads);
   const nb::object result = out.is_none() ? aligned_array(shape) : nb::borrow(out);
   static const std::vector<std::int64_t> no_sizes{1};
-  std::unique_ptr<Workspace> workspace = pool_.take(Workspace::bytes_for(temporaries_, no_sizes, threads));
-  workspace->place(temporaries_, no_sizes, threads);
+  std::unique_ptr<Workspace> workspace = pool_.take(temporaries_, no_sizes, threads);
   workspace->arguments.clear();
   for (const Argument& a : arguments_) {
     switch (a.source) {

@@ -49,9 +49,8 @@ void Run::prepare(Request& request, nb::handle structures, bool merge) {
   if (single_ && sizes[kNumRoots] != 1)
     structure_error("one structure was asked for, and there are " + std::to_string(sizes[kNumRoots]));
 
-  workspace_ = program_->pool().take(Workspace::bytes_for(layout.blocks, sizes, threads_));
+  workspace_ = program_->pool().take(layout.blocks, sizes, threads_);
   Workspace& workspace = *workspace_;
-  workspace.place(layout.blocks, sizes, threads_);
   for (std::size_t s = 0; s < roots_.size(); ++s) check_out(s);
   Destination& to = workspace.to;
   to.padded = true;

@@ -38,19 +38,22 @@ std::string text_of(unsigned __int128 value) {
 
 }  // namespace
 
-std::size_t Workspace::bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
-                                 std::int64_t threads) {
+std::size_t Workspace::offsets(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
+                               std::int64_t threads, std::vector<std::size_t>& found) {
   constexpr auto most = static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
   unsigned __int128 total = 0;
-  for (const Block& block : blocks) total += block_bytes(block, sizes, threads);
+  found.resize(blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    found[i] = static_cast<std::size_t>(total);
+    total += block_bytes(blocks[i], sizes, threads);
+  }
   if (total > most) out_of_memory(text_of(total), sizes);
   return static_cast<std::size_t>(total);
 }
 
-void Workspace::place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& request_sizes,
-                      std::int64_t threads) {
+void Workspace::place(const std::vector<std::size_t>& offsets, std::size_t bytes,
+                      const std::vector<std::int64_t>& request_sizes) {
   sizes = request_sizes;
-  const std::size_t bytes = bytes_for(blocks, sizes, threads);
   if (bytes > capacity_) {
     const std::size_t wanted = std::max(bytes, capacity_ + capacity_ / 2);
     capacity_ = 0;
@@ -64,15 +67,19 @@ void Workspace::place(const std::vector<Block>& blocks, const std::vector<std::i
     }
     if (!memory_) out_of_memory(std::to_string(bytes), sizes);
   }
-  at_.resize(blocks.size());
-  std::size_t offset = 0;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    at_[i] = memory_.get() + offset;
-    offset += static_cast<std::size_t>(block_bytes(blocks[i], sizes, threads));
-  }
+  at_.resize(offsets.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) at_[i] = memory_.get() + offsets[i];
 }
 
-std::unique_ptr<Workspace> WorkspacePool::take(std::size_t bytes) {
+std::unique_ptr<Workspace> WorkspacePool::take(const std::vector<Block>& blocks,
+                                               const std::vector<std::int64_t>& sizes, std::int64_t threads) {
+  const std::size_t bytes = Workspace::offsets(blocks, sizes, threads, offsets_);
+  std::unique_ptr<Workspace> workspace = idle(bytes);
+  workspace->place(offsets_, bytes, sizes);
+  return workspace;
+}
+
+std::unique_ptr<Workspace> WorkspacePool::idle(std::size_t bytes) {
   if (idle_.empty()) return std::make_unique<Workspace>();
   const auto large = [&](const Idle& i) { return i.workspace->capacity() >= bytes; };
   const auto mine = [&](const Idle& i) { return i.user == std::this_thread::get_id() && large(i); };

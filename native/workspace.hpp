@@ -25,12 +25,13 @@ struct Block {
 // Code may read a vector's width past the last element of an array, so each is followed by some slack.
 class Workspace {
  public:
-  // Place `blocks` for a request of these sizes, growing the memory if need be. Contents are undefined.
-  void place(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes, std::int64_t threads);
+  // Where each of `blocks` goes for a request of these sizes, and how much memory they take in all; a total that no
+  // machine has is a MemoryError.
+  static std::size_t offsets(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
+                             std::int64_t threads, std::vector<std::size_t>& found);
 
-  // How much memory `place` would use; a total that no machine has is a MemoryError.
-  static std::size_t bytes_for(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
-                               std::int64_t threads);
+  // Have arrays at these offsets in so many bytes, growing the memory if need be. Contents are undefined.
+  void place(const std::vector<std::size_t>& offsets, std::size_t bytes, const std::vector<std::int64_t>& sizes);
 
   std::size_t capacity() const { return capacity_; }
   std::int32_t* ints(std::size_t block) const { return static_cast<std::int32_t*>(at_[block]); }
@@ -57,7 +58,9 @@ class Workspace {
 // and a fork, which needs the GIL too, always sees a pool in order.
 class WorkspacePool {
  public:
-  std::unique_ptr<Workspace> take(std::size_t bytes);
+  // A workspace with a place for each of `blocks`, for a request of these sizes.
+  std::unique_ptr<Workspace> take(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
+                                  std::int64_t threads);
   void give(std::unique_ptr<Workspace> workspace);
 
  private:
@@ -65,7 +68,10 @@ class WorkspacePool {
     std::unique_ptr<Workspace> workspace;
     std::thread::id user;
   };
+  std::unique_ptr<Workspace> idle(std::size_t bytes);
+
   std::vector<Idle> idle_;
+  std::vector<std::size_t> offsets_;  // of the last workspace taken
 };
 
 }  // namespace cortex

@@ -30,6 +30,8 @@ class TracedModel(ABC):
 
     explores = True
     """Can it be traced for assumed nodes? Else only for real ones."""
+    starts_from_nodes = True
+    """Are the structures of a request the nodes that `roots` gives?"""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name

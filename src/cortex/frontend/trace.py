@@ -254,6 +254,11 @@ class Trace:
             error.add_note(f"while reading `{failure.name}` of {place} (a {type(failure.node).__name__})")
         return error
 
+    @property
+    def starts_from_nodes(self) -> bool:
+        """Are the structures of a request themselves what `roots` gives?"""
+        return self._model.starts_from_nodes
+
     def roots(self, requests: Iterable[Any]) -> list[Any]:
         """The nodes that requests start from, for the linearizer."""
         return self._model.roots(requests, traced=False)

@@ -29,7 +29,7 @@ from cortex.runtime.device_report import DeviceReport, device_explanation, devic
 from cortex.runtime.forest import Forest
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import Checked
-from cortex.runtime.loaded import Loaded, Version
+from cortex.runtime.loaded import Loaded, UsualCall, Version
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
@@ -121,16 +121,16 @@ class Executable:
         They are written into the arrays of `out`, where given: a dictionary by name of the state, a tuple in the
         model's order, or the array itself where there is one state; float32, with a row for each structure of a list.
         """
-        batch = _batch(structures)
-        single = batch is not structures
-        team = self._team(threads)
         loaded = self._loaded
-        if out is None and loaded is not None and not self._trace.is_partial:  # the way of most calls, without detours
+        usual = None if loaded is None or out is not None or threads is not None else loaded.usual
+        batch = structures if type(structures) is list else _batch(structures)
+        single = batch is not structures
+        if usual is not None:  # no detours: they take as long as small requests
             try:
-                nodes = self._nodes(batch)
-                return Output(loaded.names, loaded.program.run(nodes, single, team if loaded.shared_out else 1))
+                return Output(usual.names, usual.run(batch, single, usual.threads))
             except _native.UnknownKind:
                 pass
+        team = self._team(threads)
 
         def run(loaded: Loaded) -> Output:
             return Output(
@@ -138,7 +138,10 @@ class Executable:
                 loaded.program.run(self._nodes(batch), single, loaded.most(team), loaded.given(out, batch, single)),
             )
 
-        return self._with_kinds(batch, run)
+        found = self._with_kinds(batch, run)
+        if usual is None and threads is None:
+            self._expect_more()
+        return found
 
     def bind(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Bound:
         """`structures` made ready to be run many times: `run = fast.bind(trees)`, then `run()`.
@@ -320,6 +323,12 @@ class Executable:
         if team > 1 and self._built_for == 1:
             self._build_for(team)
         return team
+
+    def _expect_more(self) -> None:
+        """A call has succeeded: have all ready for the next ones."""
+        loaded = self._loaded
+        if loaded is not None and self._trace.starts_from_nodes and not self._trace.is_partial:
+            loaded.usual = UsualCall(loaded.names, loaded.program.run, loaded.most(self._threads))
 
     def _require(self) -> Loaded:
         if self._loaded is None:

@@ -42,6 +42,7 @@ class KnownKinds:
         self._model = m
         self._checked = tuple(checked)
         self._roots = roots
+        self.starts_from_nodes = roots is list
 
     @property
     def name(self) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cortex import _native
 from cortex.codegen.gpu.device_code import DeviceCode
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from cortex.runtime.executable import Compiled
 
 Version = tuple[int, int]
+
+
+class UsualCall(NamedTuple):
+    """All that a call with nodes and nothing else needs: the names of the states, what runs it, how many threads."""
+
+    names: tuple[str, ...]
+    run: Callable[[Any, bool, int], Any]
+    threads: int
 
 
 class Loaded:
@@ -57,6 +65,7 @@ class Loaded:
         self.shared_out = f.shared_out
         self._program: _native.Program | DeviceProgram | None = None
         self._why_not = ""  # this machine cannot run it
+        self.usual: UsualCall | None = None  # once a call was made
         code = compiled.code
         if isinstance(code, DeviceCode):
             self._load_kernels(code)
