@@ -1,6 +1,7 @@
-"""Write docs/scheduling.md, or docs/scheduling_gpu.md, from the docstrings of the steps.
+"""Write docs/scheduling.md, docs/scheduling_threads.md or docs/scheduling_gpu.md from the docstrings of the steps.
 
 python benchmarks/scheduling_page.py docs/scheduling.md
+python benchmarks/scheduling_page.py docs/scheduling_threads.md
 python benchmarks/scheduling_page.py docs/scheduling_gpu.md
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cortex.ir.step import Step
-from cortex.schedule.schedule import GPU_STEPS, LOOP_STEPS, RECURSION_STEPS
+from cortex.schedule.schedule import GPU_STEPS, LOOP_STEPS, RECURSION_STEPS, THREAD_STEPS
 
 INTRODUCTION = """# Scheduling
 
@@ -40,9 +41,19 @@ them writes, and what a step may not turn around it shows when it refuses, as th
 iterations. "Not proven" is never "yes". No step reassociates a sum but `VectorReduce`, whose order is fixed by the
 extent, and `Narrow`, which adds narrow products in pairs.
 
+Steps [for threads](scheduling_threads.md) and [for GPUs](scheduling_gpu.md) have pages of their own.
+"""
+
+THREADS_INTRODUCTION = """# Scheduling for threads
+
+<!-- written by benchmarks/scheduling_page.py from the docstrings of the steps -->
+
+These steps follow those of [scheduling](scheduling.md). What a parallel loop and a barrier mean is said by
+[ILIR](ilir.md); why work is shared out like this, and what it gave, by
+[decision 4](decisions/0004-threads.md). `schedule/parallel_default.py` writes a schedule for any program.
+
 A schedule that shares work among threads (`Parallel`, `Alone`) ends in `Alone()` and `PlaceBarriers()`, but for
-`Persist`: barriers are right for the program they were placed in. Any other is refused. Steps for GPUs have a
-[page of their own](scheduling_gpu.md).
+`Persist`: barriers are right for the program they were placed in. Any other is refused.
 """
 
 GPU_INTRODUCTION = """# Scheduling for GPUs
@@ -81,23 +92,30 @@ def signature(step: type[Step[Any]]) -> str:
     return f"`{step.__name__}({', '.join(arguments)})`"
 
 
-def gpu_page() -> str:
-    """The page of the steps for GPUs."""
-    return "\n\n".join([GPU_INTRODUCTION.rstrip(), "## Steps", *(section(s) for s in GPU_STEPS)]) + "\n"
+Sections = tuple[tuple[str, tuple[type[Step[Any]], ...]], ...]
+ELSEWHERE = (*THREAD_STEPS, *GPU_STEPS)
+PAGES: dict[str, tuple[str, Sections]] = {
+    "scheduling": (
+        INTRODUCTION,
+        (
+            ("Steps on the recursion", RECURSION_STEPS),
+            ("Steps on loops", tuple(s for s in LOOP_STEPS if s not in ELSEWHERE)),
+        ),
+    ),
+    "scheduling_threads": (THREADS_INTRODUCTION, (("Steps", THREAD_STEPS),)),
+    "scheduling_gpu": (GPU_INTRODUCTION, (("Steps", GPU_STEPS),)),
+}
 
 
-def page() -> str:
-    """The page of all others."""
-    parts = [INTRODUCTION.rstrip()]
-    groups: tuple[tuple[str, tuple[type[Step[Any]], ...]], ...] = (
-        ("Steps on the recursion", RECURSION_STEPS),
-        ("Steps on loops", tuple(s for s in LOOP_STEPS if s not in GPU_STEPS)),
-    )
-    for title, steps in groups:
+def page(name: str) -> str:
+    """The page of that name."""
+    introduction, sections = PAGES[name]
+    parts = [introduction.rstrip()]
+    for title, steps in sections:
         parts += [f"## {title}", *(section(s) for s in steps)]
     return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
-    target.write_text(gpu_page() if target.stem.endswith("gpu") else page(), encoding="utf-8")
+    target.write_text(page(target.stem), encoding="utf-8")

@@ -160,6 +160,23 @@ def test_unwritten_elements_surface_as_nan() -> None:
     assert np.isnan(over(Accumulate("out", (Int(0),), "add", Float(1.0)))[0])
 
 
+@pytest.mark.parametrize("by", [-1, 0, 1, 2, 3])
+def test_a_turned_loop_runs_down_where_it_is_odd(by: int) -> None:
+    """Iterations of a turned loop are independent; these are not, so that the order is seen."""
+    clock = Load("out", (Int(0),))
+    body = (Accumulate("out", (Int(0),), "add", Float(1.0)), Store("out", (i,), clock))
+    down = over(Store("out", (Int(0),), Float(0.0)), For("i", Int(1), n, body, turned=Int(by)))
+    assert down.tolist() == ([3, 3, 2, 1] if by % 2 else [3, 1, 2, 3])
+
+
+def test_a_turned_loop_counts_the_same() -> None:
+    def counts(turned: Expr | None) -> Any:
+        body = For("i", Int(0), n, (Store("out", (i,), Float(1.0)),), turned=turned)
+        return run(Func("f", ("n",), (), (Buffer("out", "f32", (n,), Scope.STATE),), (body,)), {"n": 3}, {}, {}).counts
+
+    assert counts(n) == counts(None)
+
+
 def test_switch_if_and_let() -> None:
     a = Var("a", "f32")
     body = loop(

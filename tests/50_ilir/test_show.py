@@ -35,6 +35,7 @@ def test_repr_rebuilds_every_statement_and_expression() -> None:
         Let(x, e),
         If(Unary("not", Binary("eq", i, j)), (Store("a", (i,), x),), (Barrier(),)),
         Switch(Binary("mod", i, Int(2)), (Case(1, (Accumulate("a", (i,), "max", x),)),)),
+        For("k", Int(0), Int(4), (), turned=i),
     )
     f = ilir.Func("all", ("n",), (), (), (For("i", Int(0), Var("n"), body),))
     assert rebuilt(f) == f
@@ -54,6 +55,8 @@ def test_show_statements(golden: Callable[[str, str], None]) -> None:
             Binary("mod", Index("group_len", (Var("g"),)), Int(6)),
             (Case(1, (Accumulate("a", (i,), "min", x),)), Case(2, (Accumulate("a", (i,), "max", x),))),
         ),
+        For("k", Int(0), Int(4), (Store("a", (Var("k"),), x),), turned=Binary("add", i, j)),
+        For("p", Int(0), Int(4), (Store("a", (Var("p"),), x),), ilir.LoopKind.PARALLEL, i),
     )
     golden("ilir/statements", show_stmts(body))
 

@@ -66,6 +66,7 @@ def test_accepts_correct_programs(tree_rnn: Any, gated: Any) -> None:
     verify(gated.func)
     both = Binary("and", Load("mask", (i,), "bool"), Unary("not", Binary("lt", Load("x", (i, Int(0))), ONE)))
     verify(func(loop(If(both, (store(Select(both, ONE, ONE)),)), Store("mask", (i,), both))))
+    verify(func(replace(loop(store(ONE)), turned=Binary("add", n, Int(1)))))
     # A name may be bound again where the first binding is not visible.
     verify(func(If(Binary("lt", n, Int(1)), (Let(i, n),), (Let(i, n),)), loop(store(ONE))))
 
@@ -105,6 +106,10 @@ BROKEN = [
     ("field buffer 'x' is written", func(Accumulate("x", (n, n), "add", ONE))),
     ("packed buffer 'wp' is written", func(Store("wp", (n, n, n, n), ONE))),
     ("vectorized loop has bounds that are not constant", func(loop(store(ONE), kind=VECTORIZED))),
+    ("vectorized loop is turned", func(replace(loop(store(ONE), hi=Int(4), kind=VECTORIZED), turned=n))),
+    ("unrolled loop is turned", func(replace(loop(store(ONE), hi=Int(4), kind=LoopKind.UNROLLED), turned=n))),
+    ("'i' is used as i64 but is not bound", func(replace(loop(store(ONE)), turned=i))),
+    ("`1.0` is f32 where i64 is needed", func(replace(loop(store(ONE)), turned=ONE))),
     ("vectorized loop contains For", func(loop(For("k", Int(0), Int(2), ()), hi=Int(4), kind=VECTORIZED))),
     ("vectorized loop contains Barrier", func(loop(Barrier(), hi=Int(4), kind=VECTORIZED))),
     ("vectorized loop contains If", func(loop(If(Binary("lt", i, n), ()), hi=Int(4), kind=VECTORIZED))),

@@ -96,6 +96,14 @@ def test_loop_one_too_long() -> None:
     assert first.outcome == "refuted"
 
 
+def test_what_turns_a_loop_is_evaluated_too() -> None:
+    index = (IndexFunction("start", Var("num_groups")),)
+    for place, wrong in (Var("g"), []), (plus_one(Var("g")), ["start"]):
+        inner = For("n", Int(0), Int(4), (), turned=Index("start", (place,)))
+        f = Func("f", ("num_groups",), index, (), (For("g", Int(0), Var("num_groups"), (inner,)),))
+        assert [x.site.array for x in unproven(f)] == wrong
+
+
 def test_edge_off_by_one() -> None:
     f = broken("dag_rnn", lambda n: replace(n, hi=plus_one(n.hi)) if isinstance(n, For) and n.var.endswith("_e") else n)
     assert [x.site.array for x in unproven(f)] == ["state_h", "children_child"]

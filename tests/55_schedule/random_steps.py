@@ -22,6 +22,7 @@ from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.unroll import UnrollRecursion
+from cortex.schedule.alternate import Alternate
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.compute_at import ComputeAt
 from cortex.schedule.dense import Dense
@@ -121,9 +122,13 @@ def random_loop_step(f: Func, rng: random.Random) -> Step[Func]:
     def compute_at() -> Step[Func]:
         return ComputeAt(rng.choice(sorted(_used(loops[loop]) & set(temporaries)) or ["none"]), loop)
 
+    def alternate() -> Step[Func]:
+        turned = rng.choice([*nest[1:], loop])
+        return Alternate(turned, rng.choice(nest[: nest.index(turned)] or list(loops)))
+
     tails: tuple[Tail, ...] = ("guard", "peel", "cases", "none")
     draws: tuple[Draw, ...] = (
-        *(fuse, fuse, tile, reorder, reorder, flatten, layout, compute_at, compute_at),
+        *(fuse, fuse, tile, reorder, reorder, flatten, layout, compute_at, compute_at, alternate),
         lambda: Split(loop, factor, rng.choice(tails)),
         lambda: Unroll(loop, rng.choice((None, factor))),
         lambda: Peel(loop, rng.randint(0, 2), rng.randint(0, 1)),

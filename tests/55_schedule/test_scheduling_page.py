@@ -1,4 +1,4 @@
-"""docs/scheduling.md is what the steps' docstrings say now, and every docstring says what a step needs to."""
+"""docs/scheduling*.md are what the steps' docstrings say now, and every docstring says what a step needs to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cortex.schedule.schedule import LOOP_STEPS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("page", ["scheduling.md", "scheduling_gpu.md"])
+@pytest.mark.parametrize("page", ["scheduling.md", "scheduling_threads.md", "scheduling_gpu.md"])
 def test_the_page_is_up_to_date(page: str, tmp_path: Path) -> None:
     program = ROOT / "benchmarks" / "scheduling_page.py"
     subprocess.run([sys.executable, str(program), str(tmp_path / page)], check=True)

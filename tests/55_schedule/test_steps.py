@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import programs
 from checks import Golden, check_legal, check_prints, check_refused
 from step_cases import (
+    alternate,
     compute_at,
     dense,
     distribute,
@@ -49,7 +50,7 @@ from step_cases.cases import Cases
 
 TABLES = (
     *(fuse, distribute, flatten, split, peel, unroll, reorder, tile, vectorize, vector_reduce),
-    *(pack, narrow, dense, inline, stage, compute_at, layout, interleave),
+    *(pack, narrow, dense, inline, stage, compute_at, layout, interleave, alternate),
 )
 LEGAL: Cases = {name: case for table in TABLES for name, case in table.LEGAL.items()}
 REFUSED: Cases = {name: case for table in TABLES for name, case in table.REFUSED.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from cortex.ilir.verify import verify
 from cortex.ir.node import rewrite
 from cortex.ir.scalar import Binary, Int, Load, Var
 from cortex.ir.step import apply
+from cortex.schedule.alternate import Alternate
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
@@ -37,6 +39,7 @@ TILED: Steps = (
     Fuse(("p_n", "b_n", "a_n"), 2), Pack("p_j", 8), Tile("p_n", "p_j", "p_n", 3, 2, 4, (2, 1, 1)), Dense(("t", "u")),
 )  # fmt: skip
 COLUMNS: Steps = (Parallel("p_j"), Parallel("b_j"), Parallel("a_j"), Parallel("l_j"))
+TURNED: Steps = (Alternate("p_j", "g"), Alternate("b_j", "b_n"), Alternate("a_j", "g"))
 
 LEGAL: Cases = {
     "columns": ((), Parallel("p_j")),
@@ -44,10 +47,13 @@ LEGAL: Cases = {
     "rows": ((), Parallel("b_n")),
     "column_blocks": (TILED, Parallel("p_j_o")),
     "row_tiles": (TILED, Parallel("p_n_o")),
+    "turned": ((*TILED, Alternate("p_j_o", "g")), Parallel("p_j_o")),
+    "turned_grain": ((Alternate("p_j", "g"),), Parallel("p_j", 4)),
     "alone": ((Parallel("p_j"), Parallel("a_j")), Alone()),
     "barriers_columns": (COLUMNS, PlaceBarriers()),
     "barriers_rows": ((Parallel("p_n"), Parallel("b_n"), Parallel("a_j"), Alone()), PlaceBarriers()),
     "barriers_tiled": ((*TILED, Parallel("p_j_o"), Alone()), PlaceBarriers()),
+    "barriers_turned": ((*COLUMNS, *TURNED), PlaceBarriers()),
     "persist": ((*TILED, Parallel("p_j_o"), Alone(), PlaceBarriers()), Persist("p_j_packed")),
 }
 
@@ -97,6 +103,11 @@ def test_steps_print_as_python_and_can_be_keys() -> None:
 def test_placing_barriers_twice_changes_nothing() -> None:
     f = prepared((*COLUMNS, PlaceBarriers()))
     assert PlaceBarriers().apply(f) == f
+
+
+def test_a_turned_loop_has_the_barriers_of_one_that_is_not() -> None:
+    turned, plain = (prepared((*COLUMNS, *turns, Alone(), PlaceBarriers())) for turns in (TURNED, ()))
+    assert rewrite(turned, lambda n: replace(n, turned=None) if isinstance(n, For) else n) == plain != turned
 
 
 def test_the_default_is_shared_out_without_races() -> None:

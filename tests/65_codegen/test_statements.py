@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,23 @@ def test_reduction_over_a_serial_loop(target: Target) -> None:
     i = Var("i")
     body = (Store("s", (Int(0),), Float(0.0)), loop("i", N, Accumulate("s", (Int(0),), "add", Load("x", (i,)))))
     check(target, (field("x", N), state("s", 1)), body)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_a_turned_loop_runs_down_where_it_is_odd(n: int, target: Target) -> None:
+    """The last iteration to write s is the first one in odd g; bounds are constant, variable or of one iteration."""
+    g = Var("g")
+
+    def turned(var: str, lo: Expr | int, hi: Expr | int, column: int) -> For:
+        return replace(loop(var, hi, Store("s", (g, Int(column)), Load("x", (Var(var),))), lo=lo), turned=g)
+
+    loops = (turned("i", 0, N, 0), turned("j", 1, 4, 1), turned("k", g, add(g, Int(2)), 2), turned("l", 2, 3, 3))
+    check(target, (field("x", 8), state("s", 4, 4)), (loop("g", 4, *loops),), n=n)
+
+
+def test_a_loop_turned_by_an_unrolled_loop(target: Target) -> None:
+    inner = replace(loop("i", N, Store("s", (Var("g"),), Load("x", (Var("i"),)))), turned=Var("g"))
+    check(target, (field("x", N), state("s", 3)), (unrolled("g", 3, inner),))
 
 
 @pytest.mark.parametrize("fn", ["max", "min"])

@@ -12,6 +12,7 @@ from cortex.ilir.ir import Accumulate, Barrier, Buffer, For, Func, LoopKind, Sco
 from cortex.ilir.verify import verify
 from cortex.ir.scalar import Float, Int, Load, Var
 from cortex.ir.step import Step, apply
+from cortex.schedule.alternate import Alternate
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.item_barriers import PlaceItemBarriers
 from cortex.schedule.item_sums import ItemSums
@@ -34,6 +35,7 @@ BY_ITEMS: Steps = (*BLOCKS, Items("p_j_i", "x"), Items("p_n", "y"))
 
 LEGAL: dict[str, tuple[Steps, Step[Func]]] = {
     "items": ((*BLOCKS, Items("p_n", "y")), Items("p_j_i", "x")),
+    "items_of_a_turned_loop": ((*BLOCKS, Alternate("p_j_o", "g"), Alternate("p_n", "g")), Items("p_n", "y")),
     "item_sums": ((Parallel("p_n"),), ItemSums("p_k", 4)),
     "resident": (BY_ITEMS, Resident("p_j_packed")),
     "alone_item": (BLOCKS, AloneItem()),

@@ -18,9 +18,15 @@ from cortex.codegen.gpu.stretches import stretches
 from cortex.codegen.gpu.walk_host import launches
 from cortex.ilir.ir import Barrier, Buffer, Case, For, Func, If, Let, LoopKind, Scope, Stmt, Store, Switch
 from cortex.ilir.show import show_stmts
+from cortex.ilir.verify import verify
 from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Cast, Expr, Float, Fma, Index, Int, Load, Select, Unary, Var
+from cortex.ir.step import apply
+from cortex.passes.pipeline import PASSES, run
+from cortex.schedule.alternate import Alternate
 from cortex.schedule.gpu_default import Grid
+from cortex.schedule.locate import find_loop
+from cortex.schedule.parallel import Alone
 
 Golden = Callable[[str, str], None]
 N, X = Var("n"), Load("x", (Var("n"),))
@@ -36,6 +42,20 @@ def test_a_small_model(dialect: DialectName, form: Form, golden: Golden) -> None
     assert len(program.kernels) == (1 if form == "persistent" else 2)
     # Two panels of 4 columns, one in each work-group: 2*8*4 weights of both children.
     assert [k.local_bytes for k in program.kernels][-1] == (256 if form == "persistent" else 0)
+
+
+@pytest.mark.parametrize("form", ["persistent", "per level"])
+def test_kernels_run_turned_loops_in_one_direction(form: Form) -> None:
+    """Their iterations are independent, and nothing is gained where work-groups run them in any order."""
+    model = of_zoo("tree_fc", Grid(2, (8, 4)), 8)
+    groups = find_loop(model.func, "g", "this test")
+    shared = [n.var for n in walk(groups) if isinstance(n, For) and n.kind is LoopKind.PARALLEL]
+    at = model.steps.index(Alone())
+    turned = apply(model.lowered, (*model.steps[:at], *(Alternate(var, "g") for var in shared), *model.steps[at:]))
+    verify(turned)
+    assert shared and turned != apply(model.lowered, model.steps)
+    texts = {generate(run(PASSES, f), "opencl", 2, (8, 4), form).source for f in (turned, model.func)}
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,13 @@ from cortex import compiler, zoo
 from cortex.cache import files, key
 from cortex.codegen.llvm import host
 from cortex.codegen.target import Target
+from cortex.cost.machine import Machine
 from cortex.cost.tuned import remember
 from cortex.options import Options
 from cortex.recursion.tabulate import Tabulate
 from cortex.runtime import measure_machine
 from cortex.runtime.signature import Signature
+from cortex.schedule.alternate import Alternate
 from cortex.schedule.default import Choices
 from cortex.schedule.schedule import Schedule
 
@@ -68,6 +70,21 @@ def test_on_two_threads(kept: Any, make: Any, trees: Any) -> None:
     assert warm._require().shared_out
     assert warm(trees("tree_gru")).h.tobytes() == cold(trees("tree_gru")).h.tobytes()
     assert warm.compiled.func == cold.compiled.func
+
+
+def test_turned_panels(kept: Any, make: Any, trees: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether panels are turned depends on the machine, which is in the key; the schedule that is kept says so."""
+
+    def made(l2: int) -> Any:
+        machine = replace(Machine.example(), l2=l2, reads=((l2 // 2, 100.0), (l2, 20.0)))
+        monkeypatch.setattr(measure_machine, "here", lambda: machine)
+        return make("lstm", 64, examples=trees("lstm"), choices=None)
+
+    cold, warm, other = made(1 << 16), made(1 << 16), made(1 << 20)
+    assert kept.compiled == len(kept.files) == 2
+    assert [any(isinstance(s, Alternate) for s in fast.schedule) for fast in (cold, warm, other)] == [True, True, False]
+    assert warm.schedule == cold.schedule and warm.compiled.func == cold.compiled.func
+    assert states(warm, trees("lstm"))[0].tobytes() == states(other, trees("lstm"))[0].tobytes()
 
 
 def test_programs_that_fill_tables_are_kept_too(kept: Any, make: Any, trees: Any) -> None:

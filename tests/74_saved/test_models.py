@@ -14,7 +14,11 @@ import pytest
 import cortex
 from cortex import ModelError, StructureError, compiler, zoo
 from cortex.codegen.target import Target
+from cortex.ilir.show import show
 from cortex.recursion.tabulate import Tabulate
+from cortex.schedule.alternate import Alternate, panel_loops
+from cortex.schedule.barrier import PlaceBarriers
+from cortex.schedule.schedule import Schedule
 from cortex.structures import json_trees
 
 
@@ -46,6 +50,20 @@ def test_no_compiler_no_torch_in_another_process(make: Any, trees: Any, file: Pa
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert said == [fast(trees("tree_lstm")).h.tobytes().hex(), "False"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_turned_panels(make: Any, trees: Any, again: Any, threads: int) -> None:
+    plain, requests = make("lstm", 64, threads=threads), trees("lstm")
+    steps = plain.schedule.steps
+    at = next((i for i, s in enumerate(steps) if isinstance(s, PlaceBarriers)), len(steps))
+    turns = tuple(Alternate(p.var, "g") for p in panel_loops(plain.compiled.func))
+    fast = make("lstm", 64, threads=threads, schedule=Schedule((*steps[:at], *turns, *steps[at:])))
+    got = again(fast)
+    assert turns and got.schedule == fast.schedule != plain.schedule
+    assert bits(got, requests) == bits(plain, requests)
+    assert got.compiled.func == fast.compiled.func and "down where g is odd" in show(got.compiled.func)
+    assert got.compilations == 0
 
 
 def test_threads(make: Any, trees: Any, again: Any) -> None:

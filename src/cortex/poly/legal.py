@@ -32,7 +32,7 @@ Block = tuple[Stmt, ...]
 Chain = tuple[For, ...]
 Pair = tuple[Access, Access]
 
-_AT_ONCE = (LoopKind.VECTORIZED, LoopKind.PARALLEL, *ITEMS)  # loops whose iterations must not depend on each other
+_AT_ONCE = (LoopKind.VECTORIZED, LoopKind.PARALLEL, *ITEMS)
 
 
 def why_not_any_order(f: Func, chain: Chain, own: frozenset[str] = frozenset()) -> Conflict | None:
@@ -54,7 +54,7 @@ def why_not_fuse(f: Func, known: QuickRules, around: Chain, earlier: Iterable[Bl
     names = _names(around)
     same: Order = (tuple((name, "=") for name in names[:-1]),)
     last = (names[-1],)
-    against = orders.different(last) if around[-1].kind in _AT_ONCE else orders.later(last)
+    against = orders.different(last) if _in_any_order(around[-1]) else orders.later(last)
 
     def within(x: Access, y: Access) -> bool:
         return known.aligned(x, y, names[-1])
@@ -78,7 +78,7 @@ def why_not_reorder(
     known, names = QuickRules.of(f), _names(chain)
     against = orders.both(orders.earlier(names), orders.later(new))
     for number, name in enumerate(new):
-        if next(loop for loop in chain if loop.var == name).kind in _AT_ONCE:
+        if _in_any_order(next(loop for loop in chain if loop.var == name)):
             outside: Order = (tuple((other, "=") for other in new[:number]),)
             against = (*against, *orders.both(outside, orders.earlier((name,))))
 
@@ -123,6 +123,11 @@ def leaves_out_only(f: Func, loops: Chain, loop: For, place: Expr, size: int) ->
     from cortex.poly.left_out import left_out_within
 
     return left_out_within(f, loops, loop, place, size) is False
+
+
+def _in_any_order(loop: For) -> bool:
+    """Must the iterations of a loop not depend on each other?"""
+    return loop.kind in _AT_ONCE or loop.turned is not None
 
 
 def _names(chain: Chain) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ class Point:
         """The expressions the statement itself evaluates, not those of the statements inside it."""
         s = self.stmt
         match s:
-            case For(_, lo, hi, _):
-                return lo, hi
+            case For(_, lo, hi, _, _, turned):
+                return (lo, hi) if turned is None else (lo, hi, turned)
             case If(cond):
                 return (cond,)
             case Switch(value) | Let(_, value):

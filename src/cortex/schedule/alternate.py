@@ -25,7 +25,8 @@ class Alternate(Step[Func]):
              private buffers or registers, as for `Parallel`; `by` is a loop around the loop.
 
     What was read last is read first the next time, while it is still in the cache. Read in one direction, weights that
-    are a little larger than a cache are never found in it.
+    are a little larger than a cache are never found in it. Steps that make other loops of this one (Tile, Flatten,
+    Unroll, Vectorize, Items) run those upwards; Split, Peel, Distribute and Parallel keep it turned.
     """
 
     loop: str

@@ -54,7 +54,13 @@ class Distribute(Step[Func]):
         for s in body[1:]:
             new = {each.var: Var(names.fresh(each.var)) for each in chain}
             renamed = [
-                replace(each, var=new[each.var].name, lo=substitute(each.lo, new), hi=substitute(each.hi, new))
+                replace(
+                    each,
+                    var=new[each.var].name,
+                    lo=substitute(each.lo, new),
+                    hi=substitute(each.hi, new),
+                    turned=each.turned and substitute(each.turned, new),
+                )
                 for each in chain
             ]
             nests.append(_around(renamed, (substitute(s, new),)))

@@ -46,5 +46,6 @@ class Flatten(Step[Func]):
             inside = prod(extents[place + 1 :])
             outer = floordiv(all_of_them, inside) if inside > 1 else all_of_them
             values[name] = mod(outer, extents[place]) if place else outer
-        new = replace(chain[0], var=all_of_them.name, hi=Int(prod(extents)), body=substitute(chain[-1].body, values))
+        body = substitute(chain[-1].body, values)
+        new = replace(chain[0], var=all_of_them.name, hi=Int(prod(extents)), body=body, turned=None)
         return replace_loop(f, self.loops[0], (new,))

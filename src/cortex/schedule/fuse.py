@@ -23,7 +23,7 @@ class Fuse(Step[Func]):
     after:   for i in 0..n: for j in 0..m: { A(i, j); B(i, j) }
     legal:   the loops stand in one statement list and have the same bounds at every level; what a nest needs of
              another before it, it needs in the same iteration or in a later one (in the same one, if the loops are
-             parallel or vectorized); statements between them can move out of the way.
+             parallel, vectorized or turned by one loop); statements between them can move out of the way.
     """
 
     loops: tuple[str, ...]
@@ -70,6 +70,8 @@ class Fuse(Step[Func]):
         for nest in nests:
             if nest.kind is not shared.kind or not same_bounds(f, self.loops[0], nest, shared):
                 refuse(self, f"loops {shared.var!r} and {nest.var!r} have different bounds.", f, nest.var)
+            if nest.turned != shared.turned:
+                refuse(self, f"loops {shared.var!r} and {nest.var!r} are not turned by the same loop.", f, nest.var)
             body = substitute(nest.body, {nest.var: Var(shared.var)})
             if conflict := why_not_fuse(f, quick, around, bodies, body):
                 refuse(self, f"{nest.var!r} needs later iterations of a loop before it.", f, nest.var, conflict)

@@ -59,7 +59,7 @@ class Items(Step[Func]):
             own = frozenset(b.name for b in f.buffers if b.scope in PER_THREAD)
             if conflict := why_not_any_order(f, (loop,), own):
                 refuse(self, f"iterations of {self.loop!r} depend on each other.", f, self.loop, conflict)
-        return replace_loop(f, self.loop, (replace(loop, kind=kind),))
+        return replace_loop(f, self.loop, (replace(loop, kind=kind, turned=None),))
 
 
 def may_meet(f: Func, name: str) -> bool:

@@ -57,8 +57,8 @@ class Parallel(Step[Func]):
         names = Names(f)
         block, within = Var(names.fresh(f"{self.loop}_p")), Var(names.fresh(f"{self.loop}_i"))
         body = substitute(loop.body, {self.loop: add(mul(block, self.grain), within)})
-        inner = For(within.name, Int(0), Int(self.grain), body)
-        return For(block.name, Int(0), Int(extent // self.grain), (inner,), LoopKind.PARALLEL)
+        inner = For(within.name, Int(0), Int(self.grain), body, turned=loop.turned)
+        return For(block.name, Int(0), Int(extent // self.grain), (inner,), LoopKind.PARALLEL, loop.turned)
 
 
 def is_parallel(n: object) -> bool:

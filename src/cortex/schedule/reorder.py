@@ -40,9 +40,12 @@ class Reorder(Step[Func]):
         chain = {loop.var: loop for loop in nest.loops}
         for number, name in enumerate(self.loops):
             loop = chain[name]
-            early = (free_vars(loop.lo) | free_vars(loop.hi)) & set(self.loops[number:])
+            inside = set(self.loops[number:])
+            early = (free_vars(loop.lo) | free_vars(loop.hi)) & inside
             if early:
                 refuse(self, f"the bounds of {name!r} depend on {min(early)!r}.", f, name)
+            if loop.turned is not None and (by := free_vars(loop.turned) & inside):
+                refuse(self, f"{name!r} is turned by {min(by)!r} and must stay inside it.", f, name)
             if loop.kind is LoopKind.VECTORIZED and number != len(self.loops) - 1:
                 refuse(self, f"{name!r} is vectorized and must stay innermost.", f, name)
         if nest.guards and chain[self.loops[-1]].kind is LoopKind.VECTORIZED:

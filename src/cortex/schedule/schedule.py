@@ -58,11 +58,13 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
     *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup, InputsInside),
     *(FixArity, Refactor, UnrollRecursion),
 )
+THREAD_STEPS: tuple[type[Step[Func]], ...] = (Parallel, ParallelTrees, Alone, PlaceBarriers, Persist)
 GPU_STEPS: tuple[type[Step[Func]], ...] = (Items, ItemSums, Resident, AloneItem, PlaceItemBarriers)
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Flatten, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),
     *(Pack, Narrow, NarrowInputs, Dense, Inline, Stage, ComputeAt, Layout, Interleave, Surround, Stream),
-    *(Alternate, Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist),
+    *(Alternate, Windows),
+    *THREAD_STEPS,
     *GPU_STEPS,
 )
 STEPS: tuple[type[Step[Any]], ...] = (*RECURSION_STEPS, *LOOP_STEPS)

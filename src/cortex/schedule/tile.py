@@ -131,7 +131,7 @@ class _Writer:
             body = self.column_blocks(self.within)
         around = [loop for loop in self.chain[:-1] if loop is not self.rows and loop.var not in self.tile.inside]
         for loop in reversed(around):
-            body = (replace(loop, body=body),)
+            body = (replace(loop, body=body, turned=None),)
         return body
 
     def within(self, columns: _Columns) -> Block:

@@ -45,4 +45,4 @@ class Unroll(Step[Func]):
             refuse(self, f"the bounds of {self.loop!r} are not constant. Give a factor.", f, self.loop)
         if loop.hi.value - loop.lo.value > LIMIT:
             refuse(self, f"{self.loop!r} has more than {LIMIT} iterations. Give a factor.", f, self.loop)
-        return replace_loop(f, self.loop, (replace(loop, kind=LoopKind.UNROLLED),))
+        return replace_loop(f, self.loop, (replace(loop, kind=LoopKind.UNROLLED, turned=None),))
