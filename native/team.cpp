@@ -27,6 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::atomic<std::int64_t> spin_microseconds{50};
+constexpr auto kAnnounced = std::chrono::milliseconds(2);  // for how much longer to look for a job that was announced
 constexpr std::int64_t kMostCaution = 16;
 constexpr std::int64_t kWakingUp = 150'000;  // nanoseconds that a parked worker may take to begin
 
@@ -78,6 +79,7 @@ struct Team {
   std::int64_t caution = 0;                  // a call that lost time makes others run alone for so many times as long
   std::atomic<std::int64_t> alone_until{0};  // nanoseconds of the clock; calls do without the team before
   alignas(64) std::atomic<bool> busy{false};
+  alignas(64) std::atomic<bool> announced{false};  // will a job come soon? A hint
   Member members[kMaxThreads];
 };
 
@@ -118,16 +120,18 @@ void run_share(Team& team, std::int64_t thread, std::uint64_t number) {
 }
 
 // The number of the next job after `last`: look for it for a while, then sleep until woken, and look again.
-std::uint64_t next_job(Member& me, std::uint64_t last) {
+std::uint64_t next_job(const Team& team, Member& me, std::uint64_t last) {
   for (;;) {
     const auto until = Clock::now() + std::chrono::microseconds(spin_microseconds.load(std::memory_order_relaxed));
+    Clock::time_point now;
     do {
       for (int i = 0; i < 32; ++i) {
         const std::uint64_t number = me.given.load(std::memory_order_acquire);
         if (number != last) return number;
         relax();
       }
-    } while (Clock::now() < until);
+      now = Clock::now();
+    } while (now < until || (now < until + kAnnounced && team.announced.load(std::memory_order_relaxed)));
     // Either the caller sees that we are parked, or we see its job: both sides write first and read afterwards.
     me.parked.store(1);
     if (me.given.load() == last) me.parked.wait(1);
@@ -171,7 +175,7 @@ void wake(Member& worker) {
   me.clock = clock_of_this_thread();
   me.id.store(gettid());
   for (std::uint64_t last = 0;;) {
-    last = next_job(me, last);
+    last = next_job(team, me, last);
     team.floating_point.assume();
     run_share(team, thread, last);
     me.done.store(last, std::memory_order_release);
@@ -225,6 +229,7 @@ bool run_on_team(const Job& job, std::int64_t threads) {
   team->job = job;
   team->floating_point = FloatingPoint();
   team->members[0].clock = clock_of_this_thread();
+  team->announced.store(false, std::memory_order_relaxed);
   const std::uint64_t number = ++team->jobs;
   for (std::int64_t t = 1; t < threads; ++t) {
     team->members[t].given.store(number);
@@ -254,6 +259,7 @@ bool run_on_team(const Job& job, std::int64_t threads) {
 bool run_call(const Job& job, std::int64_t threads) {
   Team* team = threads > 1 ? the_team.load(std::memory_order_acquire) : nullptr;
   if (team && nanoseconds(CLOCK_MONOTONIC) < team->alone_until.load(std::memory_order_relaxed)) {
+    team->announced.store(false, std::memory_order_relaxed);
     run_alone(job);
     return false;
   }
@@ -275,6 +281,7 @@ void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std
 void wake_team(std::int64_t threads) {
   Team* team = the_team.load(std::memory_order_acquire);
   if (!team || team->busy.load(std::memory_order_relaxed)) return;
+  team->announced.store(true, std::memory_order_relaxed);
   for (std::int64_t t = 1; t < std::min(threads, kMaxThreads); ++t) wake(team->members[t]);
 }
 

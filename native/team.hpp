@@ -32,7 +32,7 @@ bool run_call(const Job& job, std::int64_t threads);
 // Run `entry` likewise, each thread with an array table of its own: thread t with tables[t].
 void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads);
 
-// Tell parked workers that a job is coming, so that they wake up while the caller still prepares it.
+// Tell workers that a job is coming, so that they wake up, or stay awake, while the caller still prepares it.
 void wake_team(std::int64_t threads);
 
 // Nanoseconds of one barrier among `threads` threads, the mean of many in a row.
