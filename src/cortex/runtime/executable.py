@@ -327,8 +327,15 @@ class Executable:
     def _expect_more(self) -> None:
         """A call has succeeded: have all ready for the next ones."""
         loaded = self._loaded
-        if loaded is not None and self._trace.starts_from_nodes and not self._trace.is_partial:
-            loaded.usual = UsualCall(loaded.names, loaded.program.run, loaded.most(self._threads))
+        if loaded is None or self._trace.is_partial:
+            return
+        run, roots = loaded.program.run, self._trace.roots
+
+        def run_from_roots(batch: Any, single: bool, threads: int) -> Any:
+            return run(batch if isinstance(batch, Forest) else roots(batch), single, threads)
+
+        direct = run if self._trace.starts_from_nodes else run_from_roots
+        loaded.usual = UsualCall(loaded.names, direct, loaded.most(self._threads))
 
     def _require(self) -> Loaded:
         if self._loaded is None:

@@ -27,7 +27,7 @@ Version = tuple[int, int]
 
 
 class UsualCall(NamedTuple):
-    """All that a call with nodes and nothing else needs: the names of the states, what runs it, how many threads."""
+    """All that a call with structures and nothing else needs: the states' names, what runs it, how many threads."""
 
     names: tuple[str, ...]
     run: Callable[[Any, bool, int], Any]
