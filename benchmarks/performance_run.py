@@ -17,14 +17,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from performance_figures import LIMIT_WITH_TABLES
 from random_cells import measure as measure_random
 from random_cells import random_cells
 
 import cortex
 from cortex import zoo
 from cortex.bench.data import workload
+from cortex.bench.limit import Machine
 from cortex.bench.machine import figures
-from cortex.bench.recursive import MODELS, cells, run_cell
+from cortex.bench.recursive import MODELS, Cell, Row, cells, limit_of, run_cell
 from cortex.options import Options
 
 PACKAGES = ("numpy", "llvmlite", "torch", "onnxruntime", "jax")
@@ -38,12 +40,14 @@ def run(models: list[str], hidden: list[int] | None, threads: list[int], budget:
     load = os.getloadavg()[0]
     say("machine")
     found = figures(options.cache, anew=True)
-    suite = []
+    measured = []
     for cell in cells(models or MODELS, hidden, BATCHES, threads):
         rows = run_cell(cell, found.machine(), options.data, budget, options.peers)
-        systems = {row.system: {k: _short(v) for k, v in asdict(row).items() if k in KEPT and v} for row in rows}
-        suite.append({**asdict(cell), "data": rows[0].data, "systems": systems})
+        measured.append((cell, rows))
         say(f"{cell.model} H={cell.hidden} batch {cell.batch} threads {cell.threads}: {rows[0].us:.0f} us")
+    say("machine, again")
+    found = figures(options.cache, anew=True, known=found)
+    suite = [_as_data(cell, rows, found.machine(), options.data) for cell, rows in measured]
     chosen = list(random_cells(count))
     return {
         "date": datetime.date.today().isoformat(),
@@ -55,6 +59,16 @@ def run(models: list[str], hidden: list[int] | None, threads: list[int], budget:
         "random": [measure_random(cell, t, budget / 4) for t in threads for cell in chosen],
         "callers": callers(min(budget, 3.0)),
     }
+
+
+def _as_data(cell: Cell, rows: list[Row], machine: Machine, data: Path | None) -> dict[str, Any]:
+    """What was measured in a cell, and its limits on the machine at its best."""
+    systems = {row.system: {k: _short(v) for k, v in asdict(row).items() if k in KEPT and v} for row in rows}
+    requests = workload(cell.model, zoo.load(cell.model).vocab, data)
+    for name, tables in (("limit", False), (LIMIT_WITH_TABLES, True)):
+        us = _short(limit_of(cell, requests, rows[0].batches, machine, tables))
+        systems[name] = {"us": us, "us_min": us, "repetitions": 1}
+    return {**asdict(cell), "data": rows[0].data, "systems": systems}
 
 
 def callers(seconds: float) -> dict[str, float]:

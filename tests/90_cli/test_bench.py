@@ -87,6 +87,8 @@ def test_limit_by_hand() -> None:
     step = 2 * 30_000 / 100.0
     expected = max(3 * step, read) + 2 * max(step, read)
     assert limit_us("gru", 100, [1, 1, 1], MACHINE, threads=1) == pytest.approx(expected / 1e3)
+    in_tables = limit_us("gru", 100, [1, 1, 1], MACHINE, threads=1, tables=True)
+    assert in_tables == pytest.approx(2 * max(step, read) / 1e3)
 
 
 def test_limit_beyond_the_cache() -> None:

@@ -69,8 +69,13 @@ def work(model: str, hidden: int) -> Work:
             raise KeyError(model)
 
 
-def limit_us(model: str, hidden: int, levels: Sequence[int], machine: Machine, threads: int) -> float:
-    """Lower bound, in microseconds, for a request with `levels[k]` nodes of height k."""
+def limit_us(
+    model: str, hidden: int, levels: Sequence[int], machine: Machine, threads: int, *, tables: bool = False
+) -> float:
+    """Lower bound, in microseconds, for a request with `levels[k]` nodes of height k.
+
+    With `tables`, products of inputs are looked up and count as nothing.
+    """
     w = work(model, hidden)
     inputs = sum(levels) if w.inputs_at == "nodes" else levels[0]
     square = hidden * hidden
@@ -79,7 +84,7 @@ def limit_us(model: str, hidden: int, levels: Sequence[int], machine: Machine, t
         compute = nodes * 2 * macs * square / (threads * machine.peak)
         return max(compute, read_ns(BYTES * weights * square / threads, machine))
 
-    nanoseconds = group(inputs, w.input_macs, w.input_weights)
+    nanoseconds = 0.0 if tables else group(inputs, w.input_macs, w.input_weights)
     nanoseconds += sum(group(n, w.cell_macs, w.cell_weights) for n in levels[1:])
     return nanoseconds / 1e3
 

@@ -111,8 +111,7 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float, fol
     weights = entry.weights(cell.hidden, entry.vocab)
     peers = peer_weights(cell.model, weights)
     requests = workload(cell.model, entry.vocab, data)
-    starts = range(0, len(requests.shapes) - cell.batch + 1, cell.batch)
-    batches = [partial(requests.fresh, start, cell.batch) for start in starts]
+    batches = [partial(requests.fresh, start, cell.batch) for start in _starts(cell, requests)]
 
     torch.set_num_threads(cell.threads)
     with torch.inference_mode():
@@ -131,10 +130,7 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float, fol
     # Both forms of torch-batched have been timed in full; the faster one speaks for it.
     form = min(forms, key=lambda name: timings[name].us)
     used = timings["cortex"].batches
-    bound = median(
-        limit_us(cell.model, cell.hidden, requests.levels(start, cell.batch), machine, cell.threads)
-        for start in starts[:used]
-    )
+    bound = limit_of(cell, requests, used, machine)
     results = {
         **{name: (timings[name], mine.form) for name, mine in ours.items()},
         "torch-eager": (timings["torch-eager"], "recursive, node by node"),
@@ -157,6 +153,17 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float, fol
         )
         for system, (timing, how) in results.items()
     ]
+
+
+def limit_of(cell: Cell, requests: Workload, batches: int, machine: Machine, tables: bool = False) -> float:
+    """The limit of a cell: the median over the first so many of its batches."""
+    levels = [requests.levels(start, cell.batch) for start in _starts(cell, requests)[:batches]]
+    return median(limit_us(cell.model, cell.hidden, each, machine, cell.threads, tables=tables) for each in levels)
+
+
+def _starts(cell: Cell, requests: Workload) -> range:
+    """The first structure of each batch."""
+    return range(0, len(requests.shapes) - cell.batch + 1, cell.batch)
 
 
 @dataclass(frozen=True)
