@@ -48,6 +48,19 @@ class _Candidate:
         return constant_extent(self.loop) or 0
 
 
+@dataclass(frozen=True)
+class _Nest:
+    """The loops of a nest that may be parallel, outermost first; its multiply-adds per row; see `_is_copied`."""
+
+    found: list[_Candidate]
+    products: int
+    is_copied: bool
+
+    def columns(self, threads: int) -> list[_Candidate]:
+        """The loops over blocks of columns that have work for all threads."""
+        return [c for c in self.found if c.width and c.iterations >= threads]
+
+
 def parallel_schedule(
     f: Func, threads: int, mapping: Mapping | None = None, least_work: int = LEAST_WORK
 ) -> tuple[Step[Func], ...]:
@@ -70,10 +83,10 @@ def share_out(
     if by_trees and (new := _accepted(f, ParallelTrees())) is not None:
         steps.append(ParallelTrees())
         f = new
-    nests = [(_candidates(f, s, around), _is_copied(s, around)) for s, around in _nests(f.body, Around())]
-    width = max((c.width for found, _ in nests for c in found), default=1)
-    for found, is_copied in nests:
-        for step in _preferred(found, threads, width, mapping in ("nodes", "trees"), is_copied):
+    nests = [_Nest(_candidates(f, s, a), _products((s,)), _is_copied(s, a)) for s, a in _nests(f.body, Around())]
+    width = _common_width(nests, threads)
+    for nest in nests:
+        for step in _preferred(nest, threads, width, mapping in ("nodes", "trees")):
             new = _accepted(f, step)
             if new is not None:
                 steps.append(step)
@@ -125,21 +138,44 @@ def _is_copied(nest: For, around: Around) -> bool:
     return not around.loops and not any(isinstance(n, Accumulate) for n in walk(nest))
 
 
-def _preferred(
-    found: list[_Candidate], threads: int, width: int, nodes_first: bool, is_copied: bool
-) -> Iterator[Parallel]:
+def _common_width(nests: list[_Nest], threads: int) -> int:
+    """The number of columns that threads share out as one: that of some nest's blocks, the widest where all are even.
+
+    A thread should have no more than its part of the columns: of 384, three blocks of 128 give one of two threads 256,
+    and six of 64 do not. A nest of other blocks than these needs a barrier on both sides.
+    """
+
+    def cost(width: int) -> float:
+        total = 0.0
+        for nest in nests:
+            for c in nest.columns(threads)[:1]:
+                blocks = c.iterations // _grain(c, width, threads)
+                busiest = -(-blocks // threads) * threads / blocks
+                is_apart = c.width * (c.iterations // blocks) != width
+                total += busiest * nest.products + is_apart * LEAST_WORK
+        return total
+
+    widths = {c.width for nest in nests for c in nest.columns(threads)}
+    return min(sorted(widths, reverse=True), key=cost, default=1)
+
+
+def _grain(c: _Candidate, width: int, threads: int) -> int:
+    """How many iterations of a loop over blocks of columns are `width` columns; 1 where that leaves threads idle."""
+    grain = width // c.width if c.width and width % c.width == 0 else 1
+    return grain if c.iterations % grain == 0 and c.iterations // grain >= threads else 1
+
+
+def _preferred(nest: _Nest, threads: int, width: int, nodes_first: bool) -> Iterator[Parallel]:
     """First partitions that are the same in every group and have work for all, columns before others; then nodes.
 
     Rows that are only copied come from memory, and a thread is better given whole stretches of them than every other
     line: the outermost axis, not columns.
     """
-    fixed = [c for c in found if c.iterations >= threads]
-    columns = [c for c in fixed if c.width]
-    nodes = [c for c in found if not c.iterations]
-    for c in (*(nodes if nodes_first else ()), *(() if is_copied else columns), *fixed, *nodes, *found):
-        grain = width // c.width if c.width and width % c.width == 0 else 1
-        fits = c.iterations % grain == 0 and c.iterations // grain >= threads
-        yield Parallel(c.loop.var, grain if fits else 1)
+    fixed = [c for c in nest.found if c.iterations >= threads]
+    columns = () if nest.is_copied else nest.columns(threads)
+    nodes = [c for c in nest.found if not c.iterations]
+    for c in (*(nodes if nodes_first else ()), *columns, *fixed, *nodes, *nest.found):
+        yield Parallel(c.loop.var, _grain(c, width, threads))
 
 
 def _accepted(f: Func, step: Step[Func]) -> Func | None:
@@ -151,21 +187,22 @@ def _accepted(f: Func, step: Step[Func]) -> Func | None:
 
 def _work(f: Func) -> int:
     """Multiply-adds of all nests per row."""
+    return sum(_products((s,)) for s, _ in _nests(f.body, Around()))
 
-    def count(body: tuple[Stmt, ...], times: int) -> int:
-        total = 0
-        for s in body:
-            match s:
-                case For(lo=Int(lo), hi=Int(hi)):
-                    total += count(s.body, times * (hi - lo))
-                case For():
-                    total += count(s.body, times)
-                case Accumulate():
-                    total += times
-                case Switch(_, cases):  # on the number of rows
-                    total += max((count(c.body, times) // max(1, c.value) for c in cases), default=0)
-                case _:
-                    pass
-        return total
 
-    return sum(count((s,), 1) for s, _ in _nests(f.body, Around()))
+def _products(body: tuple[Stmt, ...], times: int = 1) -> int:
+    """Multiply-adds of statements that run so many times, per row."""
+    total = 0
+    for s in body:
+        match s:
+            case For(lo=Int(lo), hi=Int(hi)):
+                total += _products(s.body, times * (hi - lo))
+            case For():
+                total += _products(s.body, times)
+            case Accumulate():
+                total += times
+            case Switch(_, cases):  # on the number of rows
+                total += max((_products(c.body, times) // max(1, c.value) for c in cases), default=0)
+            case _:
+                pass
+    return total
