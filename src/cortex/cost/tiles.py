@@ -32,8 +32,8 @@ TILE_NS = 8.0
 class Tiles:
     """Chooses tiles for the nests of one program: `rows` of each nest by group, and how far its weights lie.
 
-    Several `threads` each have columns of their own, so that blocks of them are the outer loop, and as many for each
-    thread are better than few: 192 columns are three blocks of 64, or four of 48.
+    Several `threads` each have columns of their own, so that blocks of them are the outer loop, and all
+    threads better have as many: on two threads, 192 columns are two blocks of 96 and not three of 64.
     """
 
     machine: Machine
