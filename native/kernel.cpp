@@ -74,7 +74,7 @@ nb::object Kernel::run(nb::tuple inputs, nb::handle out, nb::tuple shape, std::i
   if (inputs.size() != inputs_)
     python_error(PyExc_ValueError, "a kernel takes " + std::to_string(inputs_) + " inputs, not " +
                                        std::to_string(inputs.size()));
-  if (threads > 1) wake_team(threads);
+  const Announcement soon(threads);
   const nb::object result = out.is_none() ? aligned_array(shape) : nb::borrow(out);
   static const std::vector<std::int64_t> no_sizes{1};
   std::unique_ptr<Workspace> workspace = pool_.take(temporaries_, no_sizes, threads);

@@ -42,11 +42,12 @@ PyType_Slot collected[] = {
 Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::int64_t threads, nb::handle out) {
   const cortex::RunningCall call;
   Run made(nb::borrow(program), single, threads, out);
+  cortex::Announcement soon(made.expected_threads());
   {
     Linearizer::Lease request(made.program().linearizer());
     made.prepare(*request, structures);
   }
-  made.execute();
+  made.execute(&soon);
   made.write_roots();
   return made;
 }

@@ -131,8 +131,10 @@ class Run {
   // Linearize a list of structures or a Forest into the workspace. `merge` as in Request::linearize.
   void prepare(Request& request, nb::handle structures, bool merge = true);
   // Run the compiled function, on `threads` threads where they can be had and are faster than one; without the GIL,
-  // unless that takes no longer than handing the GIL over.
-  void execute();
+  // unless that takes no longer than handing the GIL over. The team is told where it is not needed after all.
+  void execute(Announcement* announced = nullptr);
+  // How many threads to announce this request to.
+  std::int64_t expected_threads() const { return program_->uses_team ? threads_ : 1; }
   // Write the states at the roots into the arrays that were given, or into new ones.
   void write_roots();
 

@@ -43,7 +43,6 @@ Run::~Run() {
 
 void Run::prepare(Request& request, nb::handle structures, bool merge) {
   const ProgramLayout& layout = program_->layout();
-  if (threads_ > 1 && program_->uses_team) wake_team(threads_);
   request.linearize(structures, threads_, merge);
   const std::vector<std::int64_t>& sizes = request.numbering().sizes;
   if (single_ && sizes[kNumRoots] != 1)
@@ -89,7 +88,7 @@ void Run::fill_tables() const {
   }
 }
 
-void Run::execute() {
+void Run::execute(Announcement* announced) {
   Workspace& workspace = *workspace_;
   if (workspace.sizes[kNumNodes] == 0) return;
   fill_tables();
@@ -104,6 +103,7 @@ void Run::execute() {
   Pace& pace = program_->pace(workspace.sizes[kNumNodes]);
   const std::int64_t threads = threads_ > 1 && program_->prefers_team(pace, nodes) ? threads_ : 1;
   program_->uses_team = threads > 1;
+  if (announced && threads == 1) announced->call_off();
   std::pair<bool, double> found;
   if (pace.expected(threads > 1) * nodes < kTooShort) {
     found = run(threads);

@@ -75,7 +75,7 @@ struct Team {
   FloatingPoint floating_point;
   std::uint64_t jobs = 0;
   std::int64_t size = 1;  // workers and the caller
-  const std::int64_t processors = std::thread::hardware_concurrency();  // glibc reads a file to tell, which takes 8 us
+  const std::int64_t of_machine = std::thread::hardware_concurrency();  // processors; to ask takes 8 us
   std::int64_t caution = 0;                  // a call that lost time makes others run alone for so many times as long
   std::atomic<std::int64_t> alone_until{0};  // nanoseconds of the clock; calls do without the team before
   alignas(64) std::atomic<bool> busy{false};
@@ -225,7 +225,7 @@ bool run_on_team(const Job& job, std::int64_t threads) {
   grow(*team, threads);
   threads = std::min(threads, team->size);
   team->threads = threads;
-  team->patience = threads > team->processors ? 32 : 2000;
+  team->patience = threads > team->of_machine ? 32 : 2000;
   team->job = job;
   team->floating_point = FloatingPoint();
   team->members[0].clock = clock_of_this_thread();
@@ -259,7 +259,6 @@ bool run_on_team(const Job& job, std::int64_t threads) {
 bool run_call(const Job& job, std::int64_t threads) {
   Team* team = threads > 1 ? the_team.load(std::memory_order_acquire) : nullptr;
   if (team && nanoseconds(CLOCK_MONOTONIC) < team->alone_until.load(std::memory_order_relaxed)) {
-    team->announced.store(false, std::memory_order_relaxed);
     run_alone(job);
     return false;
   }
@@ -278,11 +277,19 @@ void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std
   run_on_team({choose, reinterpret_cast<void**>(&all), sizes}, threads);
 }
 
-void wake_team(std::int64_t threads) {
-  Team* team = the_team.load(std::memory_order_acquire);
+Announcement::Announcement(std::int64_t threads) {
+  Team* team = threads > 1 ? the_team.load(std::memory_order_acquire) : nullptr;
   if (!team || team->busy.load(std::memory_order_relaxed)) return;
+  if (nanoseconds(CLOCK_MONOTONIC) < team->alone_until.load(std::memory_order_relaxed)) return;
+  made_ = true;
   team->announced.store(true, std::memory_order_relaxed);
   for (std::int64_t t = 1; t < std::min(threads, kMaxThreads); ++t) wake(team->members[t]);
+}
+
+void Announcement::call_off() {
+  Team* team = made_ ? the_team.load(std::memory_order_acquire) : nullptr;
+  if (team) team->announced.store(false, std::memory_order_relaxed);
+  made_ = false;
 }
 
 double barrier_nanoseconds(std::int64_t threads) {

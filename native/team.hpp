@@ -32,8 +32,19 @@ bool run_call(const Job& job, std::int64_t threads);
 // Run `entry` likewise, each thread with an array table of its own: thread t with tables[t].
 void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads);
 
-// Tell workers that a job is coming, so that they wake up, or stay awake, while the caller still prepares it.
-void wake_team(std::int64_t threads);
+// Tells workers that a job is coming, so that they wake up, or stay awake, while the caller still prepares it. Whether it
+// has come, or will not, is clear at the end of the announcement's life.
+class Announcement {
+ public:
+  explicit Announcement(std::int64_t threads);
+  ~Announcement() { call_off(); }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+  void call_off();
+
+ private:
+  bool made_ = false;
+};
 
 // Nanoseconds of one barrier among `threads` threads, the mean of many in a row.
 double barrier_nanoseconds(std::int64_t threads);

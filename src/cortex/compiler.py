@@ -49,13 +49,13 @@ from cortex.runtime.signature import Signature
 from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
 from cortex.schedule.barrier import PlaceBarriers
-from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, TileFor, default_schedule
+from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
 from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.items import AloneItem
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import Mapping as Sharing
-from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.parallel_default import is_worth_sharing, parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import GPU_STEPS, Schedule
@@ -276,13 +276,15 @@ class Plan:
             table_bytes=wishes.table_bytes,
         )
 
-    def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
-        """The steps to apply to the function `f` that `m` was lowered to."""
+    def on_loops(self, m: ra.Model, f: Func, mapping: Sharing | None) -> tuple[Step[Func], ...]:
+        """The steps to apply to the function `f` that `m` was lowered to, of which threads share `mapping`."""
         registers = Registers(self.target.registers, self.target.lanes, self.target.broadcasts)
         narrow = None if self.narrow is None else NarrowWeights(self.inputs())
         if self.choices is not None:
             return default_schedule(f, registers, self.choices, narrow=narrow)
-        return default_schedule(f, registers, Choices(tile=None), self._tiles(m, f), narrow)
+        threads = self.threads if mapping == "columns" and is_worth_sharing(f) else 1
+        tiles = Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m), threads)
+        return default_schedule(f, registers, Choices(tile=None), tiles, narrow)
 
     def inputs(self) -> Literal["bf16", "i16"] | None:
         """The type that inputs are rounded to as well, where that makes products faster."""
@@ -303,9 +305,6 @@ class Plan:
     def on_panels(self, f: Func) -> tuple[tuple[Step[Func], ...], tuple[Considered, ...]]:
         """The steps that turn the panels of the scheduled function `f`, and what was considered."""
         return ((), ()) if self.choices is not None else alternating(f, self.machine(), self.threads)
-
-    def _tiles(self, m: ra.Model, f: Func) -> TileFor:
-        return Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m), self.threads)
 
 
 def build(m: ra.Model, plan: Plan) -> Compiled:
@@ -400,12 +399,13 @@ def stages(m: ra.Model, plan: Plan) -> Iterator[Stage]:
     yield Stage("recursion", m, Schedule(recursion), empty, considered)
     f = lower(m, plan.lanes)
     yield Stage("lowered", m, Schedule(recursion), f, considered)
-    loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f)
+    is_shared = plan.threads > 1 and plan.schedule is None
+    mapping, shared = plan.on_threads(m, f) if is_shared else (None, ())
+    considered = (*considered, *shared)
+    loops = fixed.on_loops if fixed is not None else plan.on_loops(m, f, mapping)
     if plan.narrow is not None and not any(isinstance(s, Narrow) for s in loops):
         loops = _narrowed(f, loops, plan.narrow)
-    if plan.threads > 1 and plan.schedule is None:
-        mapping, shared = plan.on_threads(m, f)
-        considered = (*considered, *shared)
+    if is_shared:
         loops = (*loops, *parallel_schedule(apply(f, loops), plan.threads, mapping))
     f, loops, turned = _applied(f, loops, fixed is None, plan.on_panels, check)
     considered = (*considered, *turned)
@@ -433,8 +433,10 @@ def _applied(
                     f = Windows().apply(f)
                     applied.append(Windows())
             turns, considered = on_panels(f)
-            f = apply(f, turns)
-            applied += turns
+            for turn in turns:
+                with suppress(ScheduleError):
+                    f = turn.apply(f)
+                    applied.append(turn)
         if each is None:
             break
         f = each.apply(f)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cortex import _native
-from cortex.errors import ModelError
+from cortex.errors import ModelError, StructureError
 
 Build = Callable[..., tuple[Any, list[Any]]]
 
@@ -39,6 +39,20 @@ def test_refused(compiled: Build, threads: Any) -> None:
         fast(trees, threads=threads)
     with pytest.raises(ModelError, match="a call runs on 1 to 64 threads"):
         compiled("tree_fc", 8, threads)
+
+
+def test_workers_do_not_wait_for_requests_that_fail(compiled: Build) -> None:
+    fast, trees = compiled("tree_lstm", 64, 2)
+    for _ in range(20):
+        fast(trees)
+    start = time.process_time()
+    for _ in range(50):
+        with pytest.raises(StructureError):
+            fast([*trees, 3])
+        assert len(fast([]).h) == 0
+        fast.bind(trees)
+        time.sleep(0.004)
+    assert time.process_time() - start < 0.1  # 50 times 2 ms, and as much again, if workers went on looking
 
 
 def test_concurrent_callers(compiled: Build) -> None:

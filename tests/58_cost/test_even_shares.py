@@ -12,7 +12,7 @@ from cortex.ir.node import walk
 from cortex.ir.scalar import Binary, Expr, Float, Int, Load, Var
 from cortex.schedule.parallel import Parallel
 from cortex.schedule.parallel_default import parallel_schedule
-from cortex.schedule.registers import Registers, SumsNest
+from cortex.schedule.registers import AS_REGISTERS_ALLOW, Registers, SumsNest
 
 
 @pytest.mark.parametrize("columns", [128, 192, 256, 320, 384, 448, 512, 640])
@@ -24,6 +24,18 @@ def test_blocks_of_tiles_divide_among_threads(columns: int, threads: int) -> Non
     _, vectors = Registers(m.registers, m.lanes, m.broadcasts).tile(1, 1, columns, tiles(nest))
     blocks = -(-columns // (vectors * m.lanes))
     assert -(-blocks // threads) * threads / blocks < 1.15
+
+
+def test_too_few_blocks_are_not_shared_out() -> None:
+    m = Machine.example()
+    nest = SumsNest("n", 1, 1, 1, 64, 64, None)
+
+    def ns(threads: int, rows: int) -> float:
+        tiles = Tiles(m, {"n": np.array([rows])}, {"n": 4.0 * 64**2}, threads)
+        return tiles.ns(nest, AS_REGISTERS_ALLOW, np.array([rows]))
+
+    assert ns(8, 1) == ns(1, 1)  # one row, and fewer blocks of columns than threads
+    assert ns(8, 600) == pytest.approx(ns(1, 600) / 8, rel=0.1)  # rows are shared out
 
 
 def product(name: str, width: int) -> For:

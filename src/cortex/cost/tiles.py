@@ -68,6 +68,11 @@ class Tiles:
         tile = Registers(m.registers, m.lanes, m.broadcasts).tile(nest.sums, nest.weights, nest.columns, best)
         return replace(best, rows_first=True) if rows_go_outside(m, nest, tile, lengths) else best
 
+    def _busiest(self, blocks: int, tiles: Array) -> Array:
+        """The part of a nest that the thread with most of it has: of its blocks of columns, or else of its rows."""
+        shared = np.full(len(tiles), blocks) if blocks >= self.threads else tiles
+        return np.asarray(-(-shared // self.threads) / np.maximum(shared, 1))
+
     def ns(self, nest: SumsNest, choice: TileChoice, rows: Array) -> float:
         """Nanoseconds of the sums of a nest in all groups."""
         m = self.machine
@@ -86,6 +91,6 @@ class Tiles:
             sums, issue, chain = step_limits(m, tall, vectors, nest.sums, nest.weights, nest.broadcasts)
             one = nest.steps * np.maximum(np.maximum(sums, issue), chain)
             first, more = np.maximum(one, panel / far), np.maximum(one, panel / m.rate(panel))
-            mine = -(-blocks // self.threads)  # of the thread that has most
-            total += mine * (first + (tiles - 1) * more + tiles * TILE_NS)
+            all_rows = first + (tiles - 1) * more + tiles * TILE_NS
+            total += blocks * all_rows * self._busiest(blocks, tiles)
         return float((total * times).sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cortex.ilir.ir import Accumulate, For, If, Let, Stmt, Store, Switch
 from cortex.ilir.show import show_expr
@@ -53,7 +53,7 @@ def accesses(
         match s:
             case For(lo=lo, hi=hi, body=body):
                 yield from reads(lo, hi)
-                resolved = For(s.var, substitute(lo, known), substitute(hi, known), body, s.kind) if known else s
+                resolved = replace(s, lo=substitute(lo, known), hi=substitute(hi, known)) if known else s
                 yield from accesses(body, (*loops, resolved), conditions, known)
             case If(cond=cond, then=then, orelse=orelse):
                 yield from reads(cond)

@@ -122,15 +122,15 @@ class Executable:
         model's order, or the array itself where there is one state; float32, with a row for each structure of a list.
         """
         loaded = self._loaded
-        usual = None if loaded is None or out is not None or threads is not None else loaded.usual
+        usual = None if loaded is None or out is not None else loaded.usual
         batch = structures if type(structures) is list else _batch(structures)
         single = batch is not structures
+        team = self._team(threads) if usual is None or threads is not None else usual.threads
         if usual is not None:  # no detours: they take as long as small requests
             try:
-                return Output(usual.names, usual.run(batch, single, usual.threads))
+                return Output(usual.names, usual.run(batch, single, team if usual.shared_out else 1))
             except _native.UnknownKind:
                 pass
-        team = self._team(threads)
 
         def run(loaded: Loaded) -> Output:
             return Output(
@@ -139,8 +139,7 @@ class Executable:
             )
 
         found = self._with_kinds(batch, run)
-        if usual is None and threads is None:
-            self._expect_more()
+        self._expect_more()
         return found
 
     def bind(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Bound:
@@ -327,7 +326,7 @@ class Executable:
     def _expect_more(self) -> None:
         """A call has succeeded: have all ready for the next ones."""
         loaded = self._loaded
-        if loaded is None or self._trace.is_partial:
+        if loaded is None or loaded.usual is not None or self._trace.is_partial:
             return
         run, roots = loaded.program.run, self._trace.roots
 
@@ -335,7 +334,7 @@ class Executable:
             return run(batch if isinstance(batch, Forest) else roots(batch), single, threads)
 
         direct = run if self._trace.starts_from_nodes else run_from_roots
-        loaded.usual = UsualCall(loaded.names, direct, loaded.most(self._threads))
+        loaded.usual = UsualCall(loaded.names, direct, self._threads, loaded.shared_out)
 
     def _require(self) -> Loaded:
         if self._loaded is None:

@@ -27,11 +27,12 @@ Version = tuple[int, int]
 
 
 class UsualCall(NamedTuple):
-    """All that a call with structures and nothing else needs: the states' names, what runs it, how many threads."""
+    """All that most calls need: names of the states, what runs it, how many threads, and if there is work for them."""
 
     names: tuple[str, ...]
     run: Callable[[Any, bool, int], Any]
     threads: int
+    shared_out: bool
 
 
 class Loaded:

@@ -51,7 +51,7 @@ def groups_of(f: Func) -> For | None:
 
 
 def panel_loops(f: Func) -> list[For]:
-    """The loops over panels of weights that each group, or each thread in it, runs once."""
+    """The outermost loops over panels of weights in a group, or in what a thread has of it."""
     packed = {b.name for b in f.buffers if b.scope is Scope.PACKED}
 
     def is_over_panels(loop: For) -> bool:

@@ -59,7 +59,7 @@ class Distribute(Step[Func]):
                     var=new[each.var].name,
                     lo=substitute(each.lo, new),
                     hi=substitute(each.hi, new),
-                    turned=each.turned and substitute(each.turned, new),
+                    turned=None if each.turned is None else substitute(each.turned, new),
                 )
                 for each in chain
             ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import For, Func, LoopKind, Scope
+from cortex.ilir.ir import For, Func, LoopKind
+from cortex.ilir.verify import PER_THREAD
 from cortex.poly.legal import why_not_any_order
 from cortex.poly.quick import QuickRules
 from cortex.schedule.carried import carried
@@ -19,9 +20,10 @@ def refuse_dependent(asked: object, f: Func, loop: For, shared_out: For | None =
     """
     if name := carried(f, loop):
         refuse(asked, f"{name!r}, of which every thread has its own, passes values on.", f, loop.var)
-    around, known = context_of(f, loop.var), QuickRules.of(f)
+    at, known = context_of(f, loop.var), QuickRules.of(f)
+    around = replace(at, loops=tuple(replace(each, kind=LoopKind.SERIAL) for each in at.loops))
     uses = {use_of(known, t) for t in touches(f, (shared_out or replace(loop, kind=LoopKind.PARALLEL),), around)}
-    if around.parallel is not None or any(clash(x, y) for x in uses for y in uses):
-        own = frozenset(b.name for b in f.buffers if b.scope in (Scope.PRIVATE, Scope.REGISTER))
+    if any(clash(x, y) for x in uses for y in uses):
+        own = frozenset(b.name for b in f.buffers if b.scope in PER_THREAD)
         if conflict := why_not_any_order(f, (loop,), own):
             refuse(asked, f"iterations of {loop.var!r} depend on each other.", f, loop.var, conflict)

@@ -57,8 +57,8 @@ class _Nest:
     is_copied: bool
 
     def columns(self, threads: int) -> list[_Candidate]:
-        """The loops over blocks of columns that have work for all threads."""
-        return [c for c in self.found if c.width and c.iterations >= threads]
+        """The loops over blocks of columns that have work for all threads; none where columns do not matter."""
+        return [] if self.is_copied else [c for c in self.found if c.width and c.iterations >= threads]
 
 
 def parallel_schedule(
@@ -77,7 +77,7 @@ def share_out(
 ) -> tuple[tuple[Step[Func], ...], Func]:
     """The steps of `parallel_schedule`, and `f` after them."""
     by_trees = mapping == "trees"  # one barrier or two in all: what it pays for is up to the request
-    if threads < 2 or (not by_trees and _work(f) < least_work):
+    if threads < 2 or not (by_trees or is_worth_sharing(f, least_work)):
         return (), f
     steps: list[Step[Func]] = []
     if by_trees and (new := _accepted(f, ParallelTrees())) is not None:
@@ -169,10 +169,10 @@ def _preferred(nest: _Nest, threads: int, width: int, nodes_first: bool) -> Iter
     """First partitions that are the same in every group and have work for all, columns before others; then nodes.
 
     Rows that are only copied come from memory, and a thread is better given whole stretches of them than every other
-    line: the outermost axis, not columns.
+    line: the outermost of the axes of a row.
     """
     fixed = [c for c in nest.found if c.iterations >= threads]
-    columns = () if nest.is_copied else nest.columns(threads)
+    columns = nest.columns(threads)
     nodes = [c for c in nest.found if not c.iterations]
     for c in (*(nodes if nodes_first else ()), *columns, *fixed, *nodes, *nest.found):
         yield Parallel(c.loop.var, _grain(c, width, threads))
@@ -185,9 +185,9 @@ def _accepted(f: Func, step: Step[Func]) -> Func | None:
         return None
 
 
-def _work(f: Func) -> int:
-    """Multiply-adds of all nests per row."""
-    return sum(_products((s,)) for s, _ in _nests(f.body, Around()))
+def is_worth_sharing(f: Func, least_work: int = LEAST_WORK) -> bool:
+    """Has a node so much work, in multiply-adds, that several threads may be faster than one?"""
+    return sum(_products((s,)) for s, _ in _nests(f.body, Around())) >= least_work
 
 
 def _products(body: tuple[Stmt, ...], times: int = 1) -> int:
