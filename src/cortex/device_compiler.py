@@ -26,6 +26,7 @@ from cortex.runtime.signature import Signature
 from cortex.schedule.default import Choices
 from cortex.schedule.gpu_default import gpu_schedule
 from cortex.schedule.narrow import Narrow
+from cortex.schedule.parallel_default import Mapping as Sharing
 from cortex.schedule.schedule import Schedule
 
 
@@ -76,8 +77,8 @@ class DevicePlan(Plan):
         grid = choose_grid(lower(m, self.lanes), typical(m), machine, d.groups, d.resident_bytes, d.persistent)
         return replace(self, device=replace(d, groups=grid.groups, work_items=grid.items))
 
-    def on_loops(self, m: ra.Model, f: Func) -> tuple[Step[Func], ...]:
-        """The default schedule for a GPU."""
+    def on_loops(self, m: ra.Model, f: Func, mapping: Sharing | None) -> tuple[Step[Func], ...]:
+        """The default schedule for a GPU, whose threads are work-groups."""
         return gpu_schedule(f, self.device.grid)
 
 

@@ -135,7 +135,7 @@ def test_a_request_that_is_faster_alone_runs_alone() -> None:
     for _ in range(calls):
         program.run([node], True, 2)
     assert len(on_team) == calls
-    assert sum(on_team) <= 12  # eight at first, four later on
+    assert sum(on_team) <= 15  # seven until a long one is tried alone, four more of the first sixteen, four later on
 
 
 def _spec() -> dict[str, Any]:
