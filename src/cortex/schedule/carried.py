@@ -21,37 +21,42 @@ from cortex.schedule.locate import Block, is_loop
 
 def carried(f: Func, loop: For) -> str | None:
     """A private buffer or register through which values pass into iterations of `loop`, or out of them."""
-    own = {b.name for b in f.buffers if b.scope in PER_THREAD}
+    own = frozenset(b.name for b in f.buffers if b.scope in PER_THREAD)
     used = [n for n in walk(loop) if isinstance(n, Load | Store | Accumulate) and n.buffer in own]
     indexed = {n.buffer for n in used if loop.var in free_vars(n.index)}
+    if not used:
+        return None
+    inside = opened(loop.body, own)
+    after = [opened(block, own) for block in _afterwards(f, loop)]
     for name in dict.fromkeys(n.buffer for n in used):
-        after = (opens(block, name) for block in _afterwards(f, loop))
-        out = next((first for first in after if first is not None), True)
-        if name in indexed or not opens(loop.body, name) or not out:
+        out = next((first[name] for first in after if name in first), True)
+        if name in indexed or not inside[name] or not out:
             return name
     return None
 
 
-def opens(body: Block, buffer: str) -> bool | None:
-    """Is the first thing that `body` does with a buffer to store to it? None if it does nothing with it."""
+def opened(body: Block, buffers: frozenset[str]) -> dict[str, bool]:
+    """Those of `buffers` that `body` uses: is the first thing it does with them to store to them?"""
+    found: dict[str, bool] = {}
     for s in body:
-        found = _opens(s, buffer)
-        if found is not None:
-            return found
-    return None
+        for name, stores in _opened(s, buffers).items():
+            found.setdefault(name, stores)
+    return found
 
 
-def _opens(s: Stmt, buffer: str) -> bool | None:
-    inner = [first for block in bodies(s) if (first := opens(block, buffer)) is not None]
+def _opened(s: Stmt, buffers: frozenset[str]) -> dict[str, bool]:
+    found: dict[str, bool] = {}
     if isinstance(s, For | If | Switch):
-        return all(inner) if inner else None
-    if any(isinstance(n, Load) and n.buffer == buffer for n in walk(s)):
-        return False
-    match s:
-        case Store(name) | Accumulate(name) if name == buffer:
-            return isinstance(s, Store)
-        case _:
-            return None
+        for block in bodies(s):
+            for name, stores in opened(block, buffers).items():
+                found[name] = found.get(name, True) and stores
+        return found
+    for n in walk(s):
+        if isinstance(n, Load) and n.buffer in buffers:
+            found[n.buffer] = False
+    if isinstance(s, Store | Accumulate) and s.buffer in buffers:
+        found.setdefault(s.buffer, isinstance(s, Store))
+    return found
 
 
 def _afterwards(f: Func, loop: For) -> Iterator[Block]:

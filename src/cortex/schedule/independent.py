@@ -22,7 +22,9 @@ def refuse_dependent(asked: object, f: Func, loop: For, shared_out: For | None =
         refuse(asked, f"{name!r}, of which every thread has its own, passes values on.", f, loop.var)
     at, known = context_of(f, loop.var), QuickRules.of(f)
     around = replace(at, loops=tuple(replace(each, kind=LoopKind.SERIAL) for each in at.loops))
-    uses = {use_of(known, t) for t in touches(f, (shared_out or replace(loop, kind=LoopKind.PARALLEL),), around)}
+    found = list(touches(f, (shared_out or replace(loop, kind=LoopKind.PARALLEL),), around))
+    written = {t.buffer for t in found if t.writes}
+    uses = {use_of(known, t) for t in found if t.buffer in written}
     if any(clash(x, y) for x in uses for y in uses):
         own = frozenset(b.name for b in f.buffers if b.scope in PER_THREAD)
         if conflict := why_not_any_order(f, (loop,), own):
