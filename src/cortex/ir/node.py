@@ -22,6 +22,7 @@ _PLAIN = frozenset(
 _ONE = frozenset({"Expr", "Var"})
 _MANY = frozenset({"tuple[Expr, ...]", "tuple[Stmt, ...]", "tuple[Case, ...]"})
 """Declared types of fields that hold a node, and those of fields that hold nodes only: nobody needs to look which."""
+_ALL_FIELDS: dict[type[Any], tuple[str, ...]] = {}
 _LAST_FIRST: dict[type[Any], Callable[[Any], Sequence[Node]]] = {}
 
 
@@ -120,7 +121,15 @@ def map_operands(n: T, f: Callable[[Any], Any]) -> T:
                     items.append(new)
             if changed:
                 changes[name] = tuple(items)
-    return dataclasses.replace(n, **changes) if changes else n  # type: ignore[type-var]
+    return _changed(n, changes) if changes else n
+
+
+def _changed(n: T, changes: dict[str, Any]) -> T:
+    """`dataclasses.replace`, which would be the most expensive part of every rewriting."""
+    cls = type(n)
+    if cls not in _ALL_FIELDS:
+        _ALL_FIELDS[cls] = tuple(f.name for f in dataclasses.fields(cls))  # type: ignore[arg-type]
+    return cls(*[changes[name] if name in changes else getattr(n, name) for name in _ALL_FIELDS[cls]])
 
 
 def rewrite(n: Any, f: Callable[[Any], Any]) -> Any:

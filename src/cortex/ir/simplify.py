@@ -362,9 +362,17 @@ def substitute(tree: Tree, values: Mapping[str, Expr]) -> Tree:
 
 def free_vars(tree: Node | tuple[Node, ...]) -> frozenset[str]:
     """Names that an expression, statement or tuple of statements uses and does not bind."""
-    nodes = [n for root in (tree if isinstance(tree, tuple) else (tree,)) for n in walk(root)]
-    bound = {n.var if isinstance(n, For) else n.var.name for n in nodes if isinstance(n, For | Let)}
-    return frozenset(n.name for n in nodes if isinstance(n, Var)) - bound
+    used: set[str] = set()
+    bound: set[str] = set()
+    for root in tree if isinstance(tree, tuple) else (tree,):
+        for n in walk(root):
+            if isinstance(n, Var):
+                used.add(n.name)
+            elif isinstance(n, For):
+                bound.add(n.var)
+            elif isinstance(n, Let):
+                bound.add(n.var.name)
+    return frozenset(used - bound)
 
 
 def affine(e: Expr, var: str) -> tuple[int, Expr] | None:

@@ -127,6 +127,9 @@ class Place:
 
 def place(known: QuickRules, e: Expr, around: Around, loop: For) -> Place | None:
     """The block of `loop` that the index `e` stays in; None where it may leave it."""
+    written_out = around.expand(e)
+    if loop.var not in free_vars(written_out):
+        return None
     match e:
         case Index(fn, (arg,)) if "injective" in known.facts.get(fn, ()):
             found = place(known, arg, around, loop)
@@ -136,7 +139,7 @@ def place(known: QuickRules, e: Expr, around: Around, loop: For) -> Place | None
     tile = row_tile(e, around)
     if tile is not None and tile.loop.var == loop.var:
         return Place((), 0, add(tile.first, tile.offset), tile.length)
-    form = affine(around.expand(e), loop.var)
+    form = affine(written_out, loop.var)
     if form is None or form[0] <= 0:
         return None
     width, rest = form
