@@ -32,6 +32,9 @@ class Accessor {
   // The value (a new reference), or null where it is absent. Not for several attributes together.
   PyObject* get(PyObject* node) const { return is_call() ? compute(node) : attribute_.get(node); }
 
+  // The value (borrowed) where it is known at which place of the node it is, and it is there; else null.
+  PyObject* at_hand(PyObject* node) const { return is_call() ? nullptr : attribute_.at_hand(node); }
+
  private:
   enum class How { kAttribute, kCall, kBySteps, kCarefully };
   PyObject* compute(PyObject* node) const;

@@ -49,7 +49,7 @@ PyObject* Attribute::get_slowly(PyObject* node) const {
     return own(PyObject_GetAttr(node, name_.ptr())).release().ptr();
   }
   if (const Py_ssize_t offset = slot_offset(type, in_class)) {
-    places_[slot_of(type)] = {type, type->tp_version_tag, offset};
+    places_[type->tp_version_tag % kPlaces] = {type->tp_version_tag, offset};
   }
   return value;
 }

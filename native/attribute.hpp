@@ -21,23 +21,20 @@ class Attribute {
 
   // The value (a new reference), or null where the node has no such attribute. Errors of properties pass through.
   PyObject* get(PyObject* node) const {
-    PyTypeObject* type = Py_TYPE(node);
-    const Place& place = places_[slot_of(type)];
-    if (place.type == type && place.version == type->tp_version_tag && place.version != 0) {
-      PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(node) + place.offset);
-      Py_XINCREF(value);
-      return value;
-    }
-    return get_slowly(node);
+    PyObject* value = at_hand(node);
+    return value ? Py_NewRef(value) : get_slowly(node);
+  }
+
+  // The value (borrowed) where it is known at which place of the node it is, and it is there; else null.
+  PyObject* at_hand(PyObject* node) const {
+    const unsigned int version = Py_TYPE(node)->tp_version_tag;
+    const Place& place = places_[version % kPlaces];
+    if (place.version != version || version == 0) return nullptr;
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(node) + place.offset);
   }
 
   // Have what `get` is going to look at brought to the cache, where that can be known without looking for it.
-  void prefetch(PyObject* node) const {
-    PyTypeObject* type = Py_TYPE(node);
-    const Place& place = places_[slot_of(type)];
-    if (place.type == type && place.version == type->tp_version_tag && place.version != 0)
-      __builtin_prefetch(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(node) + place.offset));
-  }
+  void prefetch(PyObject* node) const { __builtin_prefetch(at_hand(node)); }
 
   // Has some node had it? Kept so that a name that no node has can be told from one that some nodes lack.
   bool found() const { return found_; }
@@ -48,16 +45,11 @@ class Attribute {
 
  private:
   struct Place {
-    PyTypeObject* type = nullptr;
-    unsigned int version = 0;
+    unsigned int version = 0;  // of the class, and of no other
     Py_ssize_t offset = 0;
   };
   static constexpr std::size_t kPlaces = 4;
 
-  static std::size_t slot_of(PyTypeObject* type) {
-    const auto bits = reinterpret_cast<std::uintptr_t>(type);
-    return ((bits >> 4) ^ (bits >> 9)) % kPlaces;
-  }
   PyObject* get_slowly(PyObject* node) const;
 
   nb::object name_;

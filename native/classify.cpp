@@ -1,5 +1,6 @@
 // Finding the kind of every node by the model's decision tree.
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "errors.hpp"
@@ -25,8 +26,25 @@ nb::object plain(PyObject* value) {
   return {};
 }
 
-// Texts of which there is one object each, as those that stand in a program are.
-bool is_interned(PyObject* value) { return PyUnicode_CheckExact(value) && PyUnicode_CHECK_INTERNED(value); }
+bool are_plain_texts(PyObject* a, PyObject* b) {
+  return PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && PyUnicode_IS_READY(a) && PyUnicode_IS_READY(b);
+}
+
+// Texts are kept in the narrowest form that holds them, so that equal ones are equal bytes.
+bool is_same_text(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(a);
+  if (length != PyUnicode_GET_LENGTH(b) || PyUnicode_KIND(a) != PyUnicode_KIND(b)) return false;
+  const auto bytes = static_cast<std::size_t>(length) * static_cast<std::size_t>(PyUnicode_KIND(a));
+  return std::memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), bytes) == 0;
+}
+
+// len(value), and 0 for None.
+std::int64_t size_of(PyObject* value) {
+  const Py_ssize_t size = value == Py_None ? 0 : PyObject_Size(value);
+  if (size < 0) throw nb::python_error();
+  return size;
+}
 
 }  // namespace
 
@@ -77,6 +95,32 @@ void Request::check_lengths() {
   unknown_kind(unchecked[0], where(nodes[0]), unchecked);
 }
 
+inline Branch Request::answer(const Test& test, std::int32_t node) {
+  if (!test.path.empty() && (node = follow(test.path, node)) < 0) return kUnknown;
+  if (test.subject == Test::Subject::kAttribute) return answer_by_value(test, node, kept(node, test.number));
+  const auto v = static_cast<std::size_t>(node);
+  if (test.subject == Test::Subject::kNode) return test.choose(graph_.height[v] == 0);
+  const auto number = static_cast<std::size_t>(test.number);
+  const bool is_list = test.subject == Test::Subject::kList;
+  const std::int64_t length = is_list ? graph_.list_len[v * spec_.lists.size() + number] : 0;
+  const bool none = is_list ? length < 0 : !has_child(static_cast<std::size_t>(graph_.edge_start[v]) + number);
+  switch (test.op) {
+    case Test::Op::kIsLeaf:
+    case Test::Op::kIsNone:
+      return test.choose(none);
+    case Test::Op::kLength:
+    case Test::Op::kHasLength:
+      return test.choose_by_length(std::max<std::int64_t>(length, 0));
+    case Test::Op::kCounts:
+      return test.no;
+    case Test::Op::kEquals:  // a child equals None or nothing that a guard can hold
+      return test.choose(none && test.value.is_none());
+    case Test::Op::kValue:
+      return kUnknown;
+  }
+  return kUnknown;
+}
+
 std::int32_t Request::kind_of(std::int32_t node) {
   Branch branch = spec_.tree;
   while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
@@ -84,71 +128,37 @@ std::int32_t Request::kind_of(std::int32_t node) {
   return kind_of_branch(branch);
 }
 
-Branch Request::answer(const Test& test, std::int32_t node) {
-  if (!test.path.empty() && (node = follow(test.path, node)) < 0) return kUnknown;
-  const auto v = static_cast<std::size_t>(node);
-  const auto number = static_cast<std::size_t>(test.number);
-  auto choose = [&](bool yes) { return yes ? test.yes : test.no; };
-
-  bool none = false;
-  std::int64_t length = 0;
-  switch (test.subject) {
-    case Test::Subject::kNode:
-      return choose(graph_.height[v] == 0);
-    case Test::Subject::kSlot:
-      none = !has_child(static_cast<std::size_t>(graph_.edge_start[v]) + number);
-      break;
-    case Test::Subject::kList:
-      length = graph_.list_len[v * spec_.lists.size() + number];
-      none = length < 0;
-      break;
-    case Test::Subject::kAttribute:
-      none = kept(node, test.number) == Py_None;
-      break;
-  }
-
-  const bool is_attribute = test.subject == Test::Subject::kAttribute;
+// The answer to a question about an attribute, which has the value `value` there.
+Branch Request::answer_by_value(const Test& test, std::int32_t node, PyObject* value) {
   switch (test.op) {
     case Test::Op::kIsLeaf:
     case Test::Op::kIsNone:
-      return choose(none);
+      return test.choose(value == Py_None);
     case Test::Op::kLength:
     case Test::Op::kHasLength:
-      if (is_attribute && !none && (length = PyObject_Size(kept(node, test.number))) < 0) throw nb::python_error();
-      if (test.op == Test::Op::kHasLength) return choose(std::max<std::int64_t>(length, 0) == test.count);
-      for (const auto& [answer, branch] : test.lengths)
-        if (answer == std::max<std::int64_t>(length, 0)) return branch;
-      return kUnknown;
+      return test.choose_by_length(size_of(value));
     case Test::Op::kCounts: {
-      if (!is_attribute) return choose(false);
-      const nb::object found = plain(kept(node, test.number));
-      if (!found.is_valid() || !PyLong_CheckExact(found.ptr())) return choose(false);
-      if (test.list >= 0) {
-        length = graph_.list_len[v * spec_.lists.size() + static_cast<std::size_t>(test.list)];
-      } else if (PyObject* items = kept(node, test.counted); items == Py_None) {
-        length = 0;
-      } else if ((length = PyObject_Size(items)) < 0) {
-        throw nb::python_error();
-      }
+      const nb::object found = plain(value);
+      if (!found.is_valid() || !PyLong_CheckExact(found.ptr())) return test.no;
+      const std::int64_t length =
+          test.list < 0 ? size_of(kept(node, test.counted))
+                        : std::max(graph_.list_len[static_cast<std::size_t>(node) * spec_.lists.size() +
+                                                   static_cast<std::size_t>(test.list)], 0);
       int overflow = 0;
       const long long count = PyLong_AsLongLongAndOverflow(found.ptr(), &overflow);
-      return choose(!overflow && count == std::max<std::int64_t>(length, 0));
+      return test.choose(!overflow && count == length);
     }
     case Test::Op::kEquals: {
-      // A child equals None or nothing that a guard can hold.
-      if (!is_attribute) return choose(none && test.value.is_none());
+      PyObject* const expected = test.value.ptr();
+      if (are_plain_texts(value, expected)) return test.choose(is_same_text(value, expected));
       // A value that no guard can hold fits no kind; tracing the node tells the user so.
-      PyObject* const value = kept(node, test.number);
-      if (is_interned(value) && is_interned(test.value.ptr())) return choose(value == test.value.ptr());
       const nb::object found = plain(value);
       if (!found.is_valid()) return kUnknown;
-      const int equal = PyObject_RichCompareBool(found.ptr(), test.value.ptr(), Py_EQ);
+      const int equal = PyObject_RichCompareBool(found.ptr(), expected, Py_EQ);
       if (equal < 0) throw nb::python_error();
-      return choose(equal != 0);
+      return test.choose(equal != 0);
     }
     case Test::Op::kValue: {
-      if (!is_attribute) return kUnknown;
-      PyObject* const value = kept(node, test.number);
       for (const auto& [text, branch] : test.texts)
         if (text.ptr() == value) return branch;
       const nb::object found = plain(value);
@@ -183,16 +193,11 @@ std::int32_t Request::follow(const Hop& hop, std::int32_t node) const {
   return graph_.edge_child[static_cast<std::size_t>(edge)];
 }
 
-// The value of an attribute that tests ask about, None where it is absent; read once and kept. Borrowed.
-PyObject* Request::kept(std::int32_t node, int attribute) {
-  const int column = spec_.attributes[static_cast<std::size_t>(attribute)].column;
-  const auto at = static_cast<std::size_t>(node) * static_cast<std::size_t>(spec_.num_columns) +
-                  static_cast<std::size_t>(column);
-  if (!kept_[at]) {
-    PyObject* found = value(node, attribute);
-    kept_[at] = found ? found : Py_NewRef(Py_None);
-  }
-  return kept_[at];
+// The value of an attribute, None where it is absent. A new reference.
+PyObject* Request::keep(std::int32_t node, int attribute) {
+  if (PyObject* at_hand = value_at_hand(node, attribute)) return Py_NewRef(at_hand);
+  PyObject* found = value(node, attribute);
+  return found ? found : Py_NewRef(Py_None);
 }
 
 }  // namespace cortex

@@ -53,6 +53,21 @@ bool is_plain_number(PyObject* value, float& number) {
   return overflow == 0;
 }
 
+// Is it an int of one digit, as nearly all are? Reads it without a call.
+bool is_small(PyObject* value, std::int64_t& number) {
+  if (!PyLong_CheckExact(value)) return false;
+#if PY_VERSION_HEX >= 0x030C0000
+  const auto* const found = reinterpret_cast<const PyLongObject*>(value);
+  if (!PyUnstable_Long_IsCompact(found)) return false;
+  number = PyUnstable_Long_CompactValue(found);
+#else
+  const Py_ssize_t size = Py_SIZE(value);  // the number of digits, with the sign
+  if (size < -1 || size > 1) return false;
+  number = size * static_cast<std::int64_t>(reinterpret_cast<const PyLongObject*>(value)->ob_digit[0]);
+#endif
+  return true;
+}
+
 // Any array of real numbers in single precision. NumPy would warn where a number is too large for that; here it
 // becomes infinite as it does in arithmetic.
 nb::object as_float32(PyArrayObject* array) {
@@ -101,29 +116,44 @@ void Request::fill_fields(const Destination& to) {
   }
 
   const std::size_t ints = spec_.int_fields.size(), all = ints + spec_.float_fields.size();
-  std::vector<std::uint8_t> done(all, 0);
-  if (forest_.is_valid()) {
-    for (std::size_t f = 0; f < all; ++f)
-      done[f] = fill_from_column({f < ints, static_cast<int>(f < ints ? f : f - ints)}, to);
-  }
-  auto column_done = [&](FieldRef f) { return done[static_cast<std::size_t>(f.number) + (f.is_int ? 0 : ints)]; };
+  auto field_at = [ints](std::size_t f) { return FieldRef{f < ints, static_cast<int>(f < ints ? f : f - ints)}; };
+  std::vector<std::uint8_t> done;  // of a forest: the fields that are filled from its arrays
+  if (forest_.is_valid())
+    for (std::size_t f = 0; f < all; ++f) done.push_back(fill_from_column(field_at(f), to));
+  auto is_done = [&](FieldRef f) {
+    return !done.empty() && done[static_cast<std::size_t>(f.number) + (f.is_int ? 0 : ints)];
+  };
+  const KindUse* const kinds = spec_.kinds.data();
+  const std::uint8_t* demanded = demand_.data();
+  auto fill_in = [&](FieldRef f, std::size_t v) {
+    const auto node = static_cast<std::int32_t>(v);
+    if (!is_done(f) && !(f.is_int && fill_small(spec_.int_fields[static_cast<std::size_t>(f.number)], f, node, to)))
+      fill(f, node, to);
+  };
   for (std::size_t v = 0; v < n; ++v) {
-    for (const FieldRef f : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].fields)
-      if (!column_done(f)) fill(f, static_cast<std::int32_t>(v), to);
-    if (demand_.empty()) continue;
-    for (std::size_t f = 0; f < all; ++f) {
-      const FieldRef field{f < ints, static_cast<int>(f < ints ? f : f - ints)};
-      if (demand_[v * all + f] && !done[f]) fill(field, static_cast<std::int32_t>(v), to);
-    }
+    for (const FieldRef f : kinds[graph_.kind[v]].fields) fill_in(f, v);
+    if (!demanded) continue;
+    for (std::size_t f = 0; f < all; ++f)
+      if (*demanded++) fill_in(field_at(f), v);
   }
+}
+
+// Fill an integer field whose value is an int of one digit in a slot of the node; says whether it is.
+inline bool Request::fill_small(const IntField& field, FieldRef ref, std::int32_t node, const Destination& to) const {
+  PyObject* const found = value_at_hand(node, field.attribute);
+  std::int64_t number = 0;
+  if (!found || !is_small(found, number) || !field.fits(number)) return false;
+  const auto id = numbering_.id_of[static_cast<std::size_t>(node)];
+  int_array(to, spec_, static_cast<std::size_t>(ref.number))[id] = static_cast<std::int32_t>(number);
+  return true;
 }
 
 void Request::fill(FieldRef ref, std::int32_t node, const Destination& to) {
   const auto number = static_cast<std::size_t>(ref.number);
   const int attribute = ref.is_int ? spec_.int_fields[number].attribute : spec_.float_fields[number].attribute;
   const bool is_kept = spec_.attributes[static_cast<std::size_t>(attribute)].column >= 0;
-  PyObject* found = is_kept ? Py_NewRef(kept(node, attribute)) : value(node, attribute);
-  const nb::object holder = nb::steal(found);
+  PyObject* const found = is_kept ? kept(node, attribute) : value(node, attribute);
+  const nb::object holder = nb::steal(is_kept ? nullptr : found);
   const auto id = numbering_.id_of[static_cast<std::size_t>(node)];
   if (ref.is_int) {
     const IntField& field = spec_.int_fields[number];

@@ -28,7 +28,9 @@ void Graph::clear() {
 void Request::linearize(nb::handle structures, std::int64_t parts, bool merge) {
   clear();
   merges_ = spec_.dedup && merge;
-  if (PyList_Check(structures.ptr()) || PyTuple_Check(structures.ptr())) {
+  const bool is_list = PyList_Check(structures.ptr()) || PyTuple_Check(structures.ptr());
+  of_objects_ = is_list && !spec_.of_calls();
+  if (is_list) {
     walk(structures);
   } else {
     read_forest(structures);

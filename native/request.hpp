@@ -154,10 +154,12 @@ class Request {
   bool has_child(std::size_t edge) const;
   bool all_checked() const;
   void check_lengths();
-  Branch answer(const Test& test, std::int32_t node);
+  [[gnu::always_inline]] Branch answer(const Test& test, std::int32_t node);
+  Branch answer_by_value(const Test& test, std::int32_t node, PyObject* value);
   std::int32_t follow(const Path& path, std::int32_t node) const;
   std::int32_t follow(const Hop& hop, std::int32_t node) const;
   PyObject* kept(std::int32_t node, int attribute);
+  PyObject* keep(std::int32_t node, int attribute);
 
   // dedup.cpp
   void dedup();
@@ -191,6 +193,7 @@ class Request {
   void fill_fields(const Destination& to);
   bool fill_from_column(FieldRef field, const Destination& to);
   void fill(FieldRef field, std::int32_t node, const Destination& to);
+  bool fill_small(const IntField& field, FieldRef ref, std::int32_t node, const Destination& to) const;
   [[noreturn]] void missing(const std::string& field, const std::string& accepted, std::int32_t node);
   std::int32_t int_value(const IntField& field, PyObject* value, std::int32_t node);
   std::int32_t checked(const IntField& field, std::int64_t value, std::int32_t node);
@@ -198,6 +201,7 @@ class Request {
 
   // Where values come from: the attribute of a node (a new reference), or null where it is absent.
   PyObject* value(std::int32_t node, int attribute);
+  PyObject* value_at_hand(std::int32_t node, int attribute) const;
 
   // where.cpp
   struct WayDown {
@@ -215,6 +219,7 @@ class Request {
 
   const Spec& spec_;
   bool merges_ = false;
+  bool of_objects_ = false;  // nodes are objects of the user's, rather than rows of a forest or calls
   Graph graph_;
   Numbering numbering_;
   Duplicates duplicates_;
@@ -234,5 +239,20 @@ class Request {
 
   std::vector<std::uint8_t> demand_;  // per node and field: read by a node further up
 };
+
+// The value of an attribute that tests ask about, None where it is absent; read once and kept. Borrowed.
+inline PyObject* Request::kept(std::int32_t node, int attribute) {
+  const int column = spec_.attributes[static_cast<std::size_t>(attribute)].column;
+  const auto at = static_cast<std::size_t>(node) * static_cast<std::size_t>(spec_.num_columns) +
+                  static_cast<std::size_t>(column);
+  if (!kept_[at]) kept_[at] = keep(node, attribute);
+  return kept_[at];
+}
+
+// The value of an attribute (borrowed) where it takes no more than a look at a node's slot; else null.
+inline PyObject* Request::value_at_hand(std::int32_t node, int attribute) const {
+  if (!of_objects_) return nullptr;
+  return spec_.attributes[static_cast<std::size_t>(attribute)].accessor.at_hand(objects_[static_cast<std::size_t>(node)]);
+}
 
 }  // namespace cortex

@@ -41,6 +41,14 @@ struct Test {
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
   std::vector<std::pair<nb::object, Branch>> texts;     // kValue: answers that are texts, interned
   nb::object branches;                                  // kValue: dict from (type, answer) to Branch
+
+  Branch choose(bool answer) const { return answer ? yes : no; }
+  Branch choose_by_length(std::int64_t length) const {
+    if (op == Op::kHasLength) return choose(length == count);
+    for (const auto& [answer, branch] : lengths)
+      if (answer == length) return branch;
+    return kUnknown;
+  }
 };
 
 // An attribute that is no relation: a field, or something a test asks about.

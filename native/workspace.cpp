@@ -13,14 +13,16 @@ namespace {
 constexpr std::size_t kMaxIdle = 4;
 constexpr std::size_t kMaxIdleBytes = std::size_t{256} << 20;
 
-// Bytes of a block with its slack, a multiple of a cache line; wide, because extents are only known to fit 64 bits.
-unsigned __int128 block_bytes(const Block& block, const std::vector<std::int64_t>& sizes, std::int64_t threads) {
-  const std::int64_t copies = block.per_thread    ? threads
-                              : block.copies >= 0 ? sizes[static_cast<std::size_t>(block.copies)]
-                                                  : 1;
-  const auto elements = static_cast<unsigned __int128>(block.extent.rows(sizes)) *
-                        static_cast<unsigned __int128>(block.elements) *
-                        static_cast<unsigned __int128>(copies);
+constexpr std::int64_t kMostElements = std::int64_t{1} << 56;  // of a block; so many need no more than 64 bits in bytes
+
+std::int64_t copies_of(const Block& block, const std::vector<std::int64_t>& sizes, std::int64_t threads) {
+  if (block.per_thread) return threads;
+  return block.copies < 0 ? 1 : sizes[static_cast<std::size_t>(block.copies)];
+}
+
+// With its slack, a multiple of a cache line.
+template <class Wide>
+Wide bytes_of_block(Wide elements) {
   return (elements * 4 + kLine + kLine - 1) / kLine * kLine;
 }
 
@@ -29,6 +31,17 @@ std::string text_of(unsigned __int128 value) {
   do digits.push_back(static_cast<char>('0' + static_cast<int>(value % 10)));
   while (value /= 10);
   return {digits.rbegin(), digits.rend()};
+}
+
+// What all blocks take, whatever it is.
+unsigned __int128 wide_total(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
+                             std::int64_t threads) {
+  using Wide = unsigned __int128;
+  Wide total = 0;
+  for (const Block& block : blocks)
+    total += bytes_of_block(static_cast<Wide>(block.extent.rows(sizes)) * static_cast<Wide>(block.elements) *
+                            static_cast<Wide>(copies_of(block, sizes, threads)));
+  return total;
 }
 
 [[noreturn]] void out_of_memory(const std::string& bytes, const std::vector<std::int64_t>& sizes) {
@@ -40,15 +53,19 @@ std::string text_of(unsigned __int128 value) {
 
 std::size_t Workspace::offsets(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
                                std::int64_t threads, std::vector<std::size_t>& found) {
-  constexpr auto most = static_cast<unsigned __int128>(std::numeric_limits<std::ptrdiff_t>::max());
-  unsigned __int128 total = 0;
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
   found.resize(blocks.size());
+  std::size_t total = 0;
+  bool fits = true;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    found[i] = static_cast<std::size_t>(total);
-    total += block_bytes(blocks[i], sizes, threads);
+    found[i] = total;
+    std::int64_t elements = 0;
+    fits &= !__builtin_mul_overflow(blocks[i].extent.rows(sizes), blocks[i].elements, &elements) &&
+            !__builtin_mul_overflow(elements, copies_of(blocks[i], sizes, threads), &elements) &&
+            elements <= kMostElements && !__builtin_add_overflow(total, bytes_of_block(static_cast<std::size_t>(elements)), &total);
   }
-  if (total > most) out_of_memory(text_of(total), sizes);
-  return static_cast<std::size_t>(total);
+  if (!fits || total > most) out_of_memory(text_of(wide_total(blocks, sizes, threads)), sizes);
+  return total;
 }
 
 void Workspace::place(const std::vector<std::size_t>& offsets, std::size_t bytes,
