@@ -93,3 +93,26 @@ def test_a_model_that_was_called_is_freed_without_the_collector() -> None:
         assert kept() is None
     finally:
         gc.enable()
+
+
+def test_states_whose_names_are_taken() -> None:
+    @cortex.model
+    def cell(node: Any, w: Any) -> Any:
+        x = w.E[node.word]
+        if not node.children:
+            return cortex.state(nodes=x, _run=x, h=x)
+        below = cortex.sum(cell(k, w)["nodes"] for k in node.children)
+        return cortex.state(nodes=x + below, _run=x, h=below)
+
+    w = weights(0)
+    out = cortex.compile(cell, w)(tree(1, 2))
+    leaves = w["E"][1] + w["E"][2]
+    np.testing.assert_allclose(out["nodes"], w["E"][0] + leaves, rtol=1e-5)
+    np.testing.assert_array_equal(out["_run"], w["E"][0])
+    np.testing.assert_allclose(out.h, leaves, rtol=1e-5)
+    np.testing.assert_array_equal(out.nodes["_run"], w["E"][[0, 1, 2]])
+    np.testing.assert_array_equal(out.nodes.h[1:], w["E"][[1, 2]])
+    assert [a.shape for a in out] == [(24,)] * 3
+    assert out[2] is out.h
+    assert set(dir(out)) >= {"h", "nodes"}
+    assert repr(out) == "Output(nodes: (24,), _run: (24,), h: (24,))"

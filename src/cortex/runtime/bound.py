@@ -70,9 +70,9 @@ class Bound:
 
     fields: BoundFields
 
-    def __init__(self, names: tuple[str, ...], native: _native.Bound) -> None:
+    def __init__(self, output: Output, native: _native.Bound) -> None:
         self._native = native
-        self._output = Output(names, native)
+        self._output = output
         self.fields = BoundFields(native.fields())
 
     def __call__(self) -> Output:

@@ -128,15 +128,17 @@ class Executable:
         team = self._team(threads) if usual is None or threads is not None else usual.threads
         if usual is not None:  # no detours: they take as long as small requests
             try:
-                return Output(usual.names, usual.run(batch, single, team if usual.shared_out else 1))
+                return usual.output(usual.run(batch, single, team if usual.shared_out else 1))
             except _native.UnknownKind:
                 pass
+        return self._learning(batch, single, team, out)
+
+    def _learning(self, batch: Any, single: bool, team: int, out: Any) -> Output:
+        """A call that may meet kinds of nodes, or numbers of children, that are new."""
 
         def run(loaded: Loaded) -> Output:
-            return Output(
-                loaded.names,
-                loaded.program.run(self._nodes(batch), single, loaded.most(team), loaded.given(out, batch, single)),
-            )
+            given = loaded.given(out, batch, single)
+            return loaded.output(loaded.program.run(self._nodes(batch), single, loaded.most(team), given))
 
         found = self._with_kinds(batch, run)
         self._expect_more()
@@ -154,9 +156,8 @@ class Executable:
 
         def bind(loaded: Loaded) -> Bound:
             given = loaded.given(out, batch, single)
-            return Bound(
-                loaded.names, _native.Bound(loaded.native_program, self._nodes(batch), single, loaded.most(team), given)
-            )
+            native = _native.Bound(loaded.native_program, self._nodes(batch), single, loaded.most(team), given)
+            return Bound(loaded.output(native), native)
 
         return self._with_kinds(batch, bind)
 
@@ -260,7 +261,7 @@ class Executable:
         m = self._trace.model()
         weights = self._trace.weights.arrays(p.name for p in m.params)
         exact = Loaded(self._build_in_f32(m), weights, self._trace.accessors)
-        want = Output(exact.names, exact.program.run(self._nodes(batch), False, 1)).nodes
+        want = exact.output(exact.program.run(self._nodes(batch), False, 1)).nodes
         return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
     def linearize(self, structures: Any) -> LinearForm:
@@ -334,7 +335,7 @@ class Executable:
             return run(batch if isinstance(batch, Forest) else roots(batch), single, threads)
 
         direct = run if self._trace.starts_from_nodes else run_from_roots
-        loaded.usual = UsualCall(loaded.names, direct, self._threads, loaded.shared_out)
+        loaded.usual = UsualCall(loaded.output, direct, self._threads, loaded.shared_out)
 
     def _require(self) -> Loaded:
         if self._loaded is None:

@@ -16,6 +16,7 @@ from cortex.runtime.device_program import DeviceProgram
 from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.linearize import Checked, linearizer
+from cortex.runtime.output import Output, output_type
 from cortex.runtime.storage import Array
 from cortex.runtime.tables import Rows
 
@@ -27,9 +28,9 @@ Version = tuple[int, int]
 
 
 class UsualCall(NamedTuple):
-    """All that most calls need: names of the states, what runs it, how many threads, and if there is work for them."""
+    """All that most calls need: what they return, what runs it, how many threads, and if there is work for them."""
 
-    names: tuple[str, ...]
+    output: type[Output]
     run: Callable[[Any, bool, int], Any]
     threads: int
     shared_out: bool
@@ -54,6 +55,7 @@ class Loaded:
         self.checked = checked
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
+        self.output = output_type(self.names)
         self._params = interp.derived(m, weights)
         self._tables: list[Rows] = []
         padding = {b.name: b.align for b in f.buffers}
