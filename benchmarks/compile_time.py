@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -80,6 +81,36 @@ def new_kind(hidden: int) -> float:
     return time.process_time() - start
 
 
+ROWS = (
+    ("TreeLSTM, cold", "lstm", 0, False),
+    ("TreeLSTM, cold, with tables", "lstm", 64 << 20, False),
+    ("TreeLSTM, warm", "lstm", 0, True),
+    ("TreeLSTM, warm, with tables", "lstm", 64 << 20, True),
+    ("TreeLSTM, loaded", "load", 0, True),
+    ("TreeLSTM, loaded, with tables", "load", 64 << 20, True),
+    ("new kind, cold", "kind", 0, False),
+    ("new kind, warm", "kind", 0, True),
+)
+
+
+def measure(hidden: int, rounds: int) -> Iterator[tuple[str, float]]:
+    """What was done, and the milliseconds it took at best of so many times; nothing for none."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, what, tables, warm in ROWS if rounds else ():
+            seconds = []
+            for _ in range(rounds + 1):  # the first makes files and figures
+                if not warm:
+                    shutil.rmtree(Path(folder) / "code", ignore_errors=True)
+                command = [sys.executable, __file__, "--hidden", str(hidden), "--one", what, str(tables)]
+                run = subprocess.run(
+                    command, env={**os.environ, "CORTEX_CACHE": folder}, capture_output=True, text=True
+                )
+                if run.returncode:
+                    sys.exit(run.stderr)
+                seconds.append(float(run.stdout))
+            yield name, 1000 * min(seconds[1:])
+
+
 def main() -> None:
     """Print the table; `--one` is how this program calls itself."""
     options = argparse.ArgumentParser()
@@ -92,30 +123,8 @@ def main() -> None:
         run_one = {"lstm": tree_lstm, "load": loaded, "kind": lambda hidden, _: new_kind(hidden)}[what]
         print(run_one(given.hidden, int(tables)))
         return
-    rows = [
-        ("TreeLSTM, cold", "lstm", 0, False),
-        ("TreeLSTM, cold, with tables", "lstm", 64 << 20, False),
-        ("TreeLSTM, warm", "lstm", 0, True),
-        ("TreeLSTM, warm, with tables", "lstm", 64 << 20, True),
-        ("TreeLSTM, loaded", "load", 0, True),
-        ("TreeLSTM, loaded, with tables", "load", 64 << 20, True),
-        ("new kind, cold", "kind", 0, False),
-        ("new kind, warm", "kind", 0, True),
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        for name, what, tables, warm in rows:
-            seconds = []
-            for _ in range(given.rounds + 1):  # the first makes files and figures
-                if not warm:
-                    shutil.rmtree(Path(folder) / "code", ignore_errors=True)
-                command = [sys.executable, __file__, "--hidden", str(given.hidden), "--one", what, str(tables)]
-                run = subprocess.run(
-                    command, env={**os.environ, "CORTEX_CACHE": folder}, capture_output=True, text=True
-                )
-                if run.returncode:
-                    sys.exit(run.stderr)
-                seconds.append(float(run.stdout))
-            print(f"{name:30} {1000 * min(seconds[1:]):7.0f} ms")
+    for name, ms in measure(given.hidden, given.rounds):
+        print(f"{name:30} {ms:7.0f} ms")
 
 
 if __name__ == "__main__":

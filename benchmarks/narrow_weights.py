@@ -27,13 +27,36 @@ def best_in_turns(programs: Sequence[Any], trees: list[Any], seconds: float) -> 
     """Microseconds of a call of each program."""
     best = [float("inf")] * len(programs)
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    while best[-1] == float("inf") or time.perf_counter() < end:
         for i, fast in enumerate(programs):
             for _ in range(CALLS):
                 start = time.thread_time_ns()
                 fast(trees)
                 best[i] = min(best[i], (time.thread_time_ns() - start) / 1e3)
     return best
+
+
+def measure(name: str, hidden: int, batch: int, seconds: float, table_bytes: int = 0) -> list[dict[str, Any]]:
+    """A row for each type of weights."""
+    entry = zoo.load(name)
+    weights = entry.weights(hidden, VOCABULARY)
+    trees = entry.structures(Random(1), batch, VOCABULARY)
+    programs = [
+        cortex.compile(entry.model, weights, examples=trees, weights_dtype=t, table_bytes=table_bytes) for t in TYPES
+    ]
+    times = best_in_turns(programs, trees, seconds)
+    return [
+        {
+            "model": name,
+            "hidden": hidden,
+            "batch": batch,
+            "weights": dtype,
+            "us": round(us, 1),
+            "faster": round(times[0] / us, 3),
+            "deviation": {state: float(f"{d:.2g}") for state, d in fast.deviation(trees).items()},
+        }
+        for dtype, fast, us in zip(TYPES, programs, times, strict=True)
+    ]
 
 
 def main() -> None:
@@ -47,21 +70,14 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'model':<12} {'hidden':>6} {'batch':>5} {'weights':>7} {'us':>9} {'faster':>7}  worst deviation")
     for name in options.models.split(","):
-        entry = zoo.load(name)
         for hidden in map(int, options.hidden.split(",")):
-            weights = entry.weights(hidden, VOCABULARY)
             for batch in map(int, options.batch.split(",")):
-                trees = entry.structures(Random(1), batch, VOCABULARY)
-                programs = [
-                    cortex.compile(
-                        entry.model, weights, examples=trees, weights_dtype=t, table_bytes=options.table_bytes
+                for row in measure(name, hidden, batch, options.seconds, options.table_bytes):
+                    worst = ", ".join(f"{state} {d:.1e}" for state, d in row["deviation"].items())
+                    print(
+                        f"{name:<12} {hidden:>6} {batch:>5} {row['weights']:>7} {row['us']:>9.1f} "
+                        f"{row['faster']:>7.2f}  {worst}"
                     )
-                    for t in TYPES
-                ]
-                times = best_in_turns(programs, trees, options.seconds)
-                for dtype, fast, us in zip(TYPES, programs, times, strict=True):
-                    worst = ", ".join(f"{state} {d:.1e}" for state, d in fast.deviation(trees).items())
-                    print(f"{name:<12} {hidden:>6} {batch:>5} {dtype:>7} {us:>9.1f} {times[0] / us:>7.2f}  {worst}")
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ NOT_PEERS = ("limit", LIMIT_WITH_TABLES, "treelstm.c")
 
 @dataclass(frozen=True)
 class Cell:
-    """One line of the suite: microseconds by system."""
+    """One line of the suite: microseconds by system, and the least that each took."""
 
     model: str
     hidden: int
     batch: int
     threads: int
     us: dict[str, float]
+    least: dict[str, float]
     peak_bytes: int
     needed_bytes: int
 
@@ -33,6 +34,11 @@ class Cell:
     def over_limit(self) -> float:
         """Cortex's time over the limit."""
         return self.us[OURS] / self.us["limit"]
+
+    @property
+    def least_over_limit(self) -> float:
+        """The same by Cortex's least times: the limit is that of the machine at its best."""
+        return self.least[OURS] / self.us["limit"]
 
     @property
     def best_peer(self) -> str:
@@ -56,8 +62,9 @@ def suite(data: dict[str, Any]) -> list[Cell]:
     for row in data["suite"]:
         systems, ours = row["systems"], row["systems"][OURS]
         us = {name: s["us"] for name, s in systems.items()}
+        least = {name: s["us_min"] for name, s in systems.items()}
         key = (row["model"], row["hidden"], row["batch"], row["threads"])
-        found.append(Cell(*key, us, ours["peak_bytes"], ours["needed_bytes"]))
+        found.append(Cell(*key, us, least, ours["peak_bytes"], ours["needed_bytes"]))
     return found
 
 

@@ -3,8 +3,8 @@
     python benchmarks/performance_page.py            measure into docs/performance.json and write the pages
     python benchmarks/performance_page.py --pages    write the pages again from docs/performance.json
 
-Measuring (`make performance`) takes about ten minutes on two cores.
-For a look: --models tree_fc --hidden 32 --budget 0.1 --random 1.
+Measuring (`make performance`) takes about fifteen minutes on two cores.
+For a look: --models tree_fc --hidden 32 --budget 0.1 --random 1 --compiled 0.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ def main() -> None:
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds per cell")
     parser.add_argument("--random", type=int, default=20, help="random cells")
+    parser.add_argument("--compiled", type=int, default=3, help="how often to compile; 0: leave that out")
     a = parser.parse_args()
     if not a.pages:
         from performance_run import run
 
         hidden = [int(h) for h in a.hidden.split(",") if h] or None
         threads = [int(t) for t in a.threads.split(",")]
-        data = run([m for m in a.models.split(",") if m], hidden, threads, a.budget, a.random)
+        data = run([m for m in a.models.split(",") if m], hidden, threads, a.budget, a.random, a.compiled)
         (a.root / "docs" / "performance.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     write(a.root)
 

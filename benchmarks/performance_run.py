@@ -1,4 +1,4 @@
-"""Everything that docs/performance.md states, measured: the suite, random cells, two callers, the machine.
+"""Everything that docs/performance.md states, measured: the suite, random cells, narrow weights, callers, compiling.
 
 The result is plain data, kept in docs/performance.json.
 """
@@ -17,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import compile_time
+import narrow_weights
 from performance_figures import LIMIT_WITH_TABLES
 from random_cells import measure as measure_random
 from random_cells import random_cells
@@ -31,11 +33,14 @@ from cortex.options import Options
 
 PACKAGES = ("numpy", "llvmlite", "torch", "onnxruntime", "jax")
 BATCHES = (1, 10)
+NARROW = ("tree_lstm", "lstm")
 KEPT = ("us", "us_min", "repetitions", "peak_bytes", "needed_bytes")
 
 
-def run(models: list[str], hidden: list[int] | None, threads: list[int], budget: float, count: int) -> dict[str, Any]:
-    """Measure: `budget` seconds per cell of the suite, `count` random cells."""
+def run(
+    models: list[str], hidden: list[int] | None, threads: list[int], budget: float, count: int, compiled: int
+) -> dict[str, Any]:
+    """Measure: `budget` seconds per cell of the suite, `count` random cells, compiling so many times."""
     options = Options.from_environment()
     load = os.getloadavg()[0]
     say("machine")
@@ -57,8 +62,15 @@ def run(models: list[str], hidden: list[int] | None, threads: list[int], budget:
         "seconds_per_cell": budget,
         "suite": suite,
         "random": [measure_random(cell, t, budget / 4) for t in threads for cell in chosen],
+        "narrow": [row for model in NARROW for row in narrow_weights.measure(model, hidden_of(hidden), 1, budget)],
         "callers": callers(min(budget, 3.0)),
+        "compiling": {name: round(ms, 1) for name, ms in compile_time.measure(256, compiled)},
     }
+
+
+def hidden_of(asked: list[int] | None) -> int:
+    """The hidden size of models with narrow weights: 512 unless the suite was asked for smaller ones only."""
+    return 512 if asked is None else max(asked)
 
 
 def _as_data(cell: Cell, rows: list[Row], machine: Machine, data: Path | None) -> dict[str, Any]:
