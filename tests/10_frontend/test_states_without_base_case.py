@@ -79,3 +79,19 @@ def test_all_kinds_together_fix_the_shape() -> None:
     weights = {"W": W, "unread": np.ones((3, 5))}
     (state,) = Trace(fixed_by_one_kind, weights).model().states
     assert state.type.shape == (7,)
+
+
+@cortex.model
+def sizes(node: Any, w: Any) -> Any:
+    return cortex.state(
+        h=cortex.tanh(w.W @ cortex.sum(sizes(k, w).h for k in node.children)),
+        size=1 + cortex.sum(sizes(k, w).size for k in node.children),
+    )
+
+
+def test_what_is_a_number_at_the_leaves_is_one() -> None:
+    inner = SimpleNamespace(children=[SimpleNamespace(children=[])])
+    root = SimpleNamespace(children=[SimpleNamespace(children=[]), inner])
+    fast = cortex.compile(sizes, {"W": W})
+    assert fast(root).h.shape == (7,)
+    np.testing.assert_array_equal(fast(root).size, 4.0)

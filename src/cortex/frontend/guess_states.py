@@ -84,7 +84,7 @@ def _settled(k: Knowledge, guess: Guess, traces: Sequence[Trace], problems: list
     """The form that a supposition leads to, if any. A wrong one can fail in any way, also in the user's code."""
     try:
         form = _settle(k, guess, traces)
-        return {} if form is None else {form: None}
+        return {} if form is None else {_least(k, form, traces): None}
     except ModelError as error:
         assert k.guess is not None
         if k.guess.form != "named" or k.guess.types:  # else no state was read by name, so that they have none
@@ -122,6 +122,36 @@ def _settle(k: Knowledge, guess: Guess, traces: Sequence[Trace]) -> StateForm | 
             return forms[0]
         guess = Guess(guess.form, guess.shape, guess.count, changed[0])
     return None
+
+
+def _least(k: Knowledge, form: StateForm, traces: Sequence[Trace]) -> StateForm:
+    """`form` with scalars for the states that can be scalars beside others that cannot.
+
+    A reduction over no children is the number 0, so that `size=1 + cortex.sum(f(k).size for k in node.children)` is a
+    number at the leaves, and so at all nodes, though a vector of any size would fit. Where all states could be scalars,
+    none of them says what it is meant to be.
+    """
+    least = form
+    for name, kind in zip(form.names, form.types, strict=True):
+        types = dict(zip(least.names, least.types, strict=True)) | {name: TensorType((), kind.dtype)}
+        smaller = StateForm(form.form, form.names, tuple(types.values()))
+        k.guess = Guess(form.form, (), len(form.names), types)
+        if smaller != least and _is_result(smaller, traces):
+            least = smaller
+    return least if any(t.shape for t in least.types) else form
+
+
+def _is_result(supposed: StateForm, traces: Sequence[Trace]) -> bool:
+    """Whether all kinds return what is supposed. One that needs an example might be the one that does not."""
+    for trace in traces:
+        try:
+            if trace() != supposed:
+                return False
+        except Impossible:
+            pass
+        except (Exception, NeedsExample):  # as in _settled
+            return False
+    return True
 
 
 def _forms(traces: Sequence[Trace]) -> list[StateForm]:

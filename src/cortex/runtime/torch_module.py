@@ -13,8 +13,10 @@ from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving
+from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
 from cortex.runtime.part import Part, Save
+from cortex.runtime.report import Report
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry
@@ -41,20 +43,39 @@ class CalledAsModule(ABC):
         return f"<compiled module {self._interface.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module returns for these arguments, or for each structure of one list."""
+        """What the module returns for these arguments, or for each structure of one list.
+
+        `threads=2` is for a call on so many threads, unless the module has an argument of that name.
+        """
+        threads = kwargs.pop("threads") if "threads" in kwargs and self._interface.leaves("threads") else None
+        model, run, request = self._requested(args, kwargs)
+        return model.returned(run(request) if threads is None else run(request, threads=threads), self._tensor)
+
+    def report(self, *args: Any, **kwargs: Any) -> Report | DeviceReport:
+        """What a call with these arguments is made of and where its time goes: see `Executable.report`."""
+        _, run, request = self._requested(args, kwargs)
+        return run.report(request)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """The predicted time of a call with these arguments, and why: see `Executable.explain`."""
+        _, run, request = self._requested(args, kwargs)
+        return run.explain(request)
+
+    def _requested(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TorchModel | Serving, Executable, Any]:
+        """What a call is made by, and the request that it is made with."""
         batch = self._interface.batch(args, kwargs)
         if batch is None:
             arguments = self._interface.bind(args, kwargs)
             model, run = self._for(arguments)
-            return model.returned(run(model.request(arguments)), self._tensor)
+            return model, run, model.request(arguments)
         if not batch:
             raise StructureError("the module is called with an empty list; give it at least one structure")
         several = [self._interface.bind((x,), {}) for x in batch]
         model, run = self._for(several[0])
-        return model.returned(run([model.request(each) for each in several]), self._tensor)
+        return model, run, [model.request(each) for each in several]
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
-        """The compiled program that a call with these arguments runs; it explains itself and reports."""
+        """The compiled program that a call with these arguments runs."""
         return self._for(self._interface.bind(args, kwargs))[1]
 
     @abstractmethod

@@ -116,3 +116,27 @@ def test_a_function_that_uses_torch() -> None:
     with torch.no_grad():
         for tree in trees:
             same(fast(tree), encode(tree))
+
+
+def test_a_function_without_a_name() -> None:
+    words = torch.randn(nodes.WORDS, 3)
+    encode = lambda node: words[node.word] if node.left is None else encode(node.left) - encode(node.right)  # noqa: E731
+    tree = nodes.pairs()
+    same(cortex.compile(encode, examples=[tree])(tree), encode(tree))
+
+
+@pytest.mark.parametrize("module", [bottom_up.Dicts(), heads.RootClassifier()])
+def test_it_reports_and_explains_its_calls(module: Any) -> None:
+    trees = [nodes.pairs() for _ in range(3)]
+    fast = cortex.compile(module.eval(), examples=trees)
+    assert "3 structures" in str(fast.report(trees))
+    assert "1 structure" in str(fast.report(trees[0]))
+    assert "1 structure" in fast.explain(trees[0])
+
+
+def test_a_call_on_several_threads() -> None:
+    trees = [nodes.pairs() for _ in range(5)]
+    fast = cortex.compile(heads.RootClassifier().eval(), examples=trees)
+    assert torch.equal(fast(trees, threads=2), fast(trees))
+    with pytest.raises(cortex.ModelError, match="threads=0"):
+        fast(trees, threads=0)

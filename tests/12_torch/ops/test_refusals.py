@@ -30,6 +30,7 @@ BODIES = {
     "masked_select": "return torch.masked_select(x, x > 0)",
     "index_by_mask": "return x[x > 0]",
     "index_by_computed": "return x[x.argmax()]",
+    "index_by_numbers_of_a_list": "return F.embedding(torch.tensor(node.x), w)",
     "index_by_list_of_tensors": "return x[[x.argmax(), x.argmin()]]",
     "sin": "return torch.sin(x)",
     "floor": "return x.floor()",

@@ -19,7 +19,7 @@ from cortex.frontend.torch.content import Content, Integers, integers
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
 from cortex.frontend.torch.operators.indexing import meta_index, prepared
 from cortex.frontend.torch.operators.table import Entry, table
-from cortex.frontend.torch.refusals import Unsupported, operator_name, unsupported
+from cortex.frontend.torch.refusals import FLOATS, Unsupported, operator_name, unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 from cortex.frontend.torch.tokens import Tokens
 from cortex.frontend.torch.unknown import refuse_unknown
@@ -154,7 +154,8 @@ def _on_meta(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     except (RuntimeError, TypeError, IndexError, ValueError) as error:
         if "meta tensor" in str(error):
             return None
-        raise fail(f"{operator_name(function)}: {str(error).splitlines()[0]}") from None
+        said = str(error).splitlines()[0]
+        raise fail(f"{operator_name(function)}: {FLOATS if 'scalar types: Long' in said else said}") from None
 
 
 def _meta(x: Any) -> Any:

@@ -23,7 +23,7 @@ from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.interface import Interface, nodes_among
 from cortex.frontend.torch.outside import ClassAttributes, Space
-from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in
+from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in, written_name
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
 from cortex.frontend.torch.serving import Request
 
@@ -77,7 +77,8 @@ class Entry:
         for name, module in modules.items():
             weights |= {f"{name}.{key}": tensor for key, tensor in _tensors(module).items()}
             routines |= routines_of(module, rebuilt.rebuilt)
-        return cls(function.__name__, routine, modules, routines, rebuilt.routines, weights, rebuilt.scopes, takes_list)
+        name = written_name(function)
+        return cls(name, routine, modules, routines, rebuilt.routines, weights, rebuilt.scopes, takes_list)
 
     @cached_property
     def does_more(self) -> bool:

@@ -40,6 +40,11 @@ class Interface:
         bound.apply_defaults()
         return dict(bound.arguments)
 
+    def leaves(self, name: str) -> bool:
+        """Is this no argument of the module's own?"""
+        parameters = self.signature.parameters
+        return name not in parameters and all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
+
     @cached_property
     def _names(self) -> tuple[str, ...]:
         return tuple(self.signature.parameters)

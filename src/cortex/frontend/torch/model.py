@@ -20,7 +20,7 @@ from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
-from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.entry import Entry, Signature
@@ -218,6 +218,8 @@ class TorchModel(TracedModel):
         if not is_node(sample):
             if self.mode != "calls":
                 self._change_mode(b, "headed" if self.mode == "plain" else "calls")
+            return present(b, ())
+        if self.is_mixed((), category(sample)):  # calls are made on words or numbers too
             return present(b, ())
         b.places[()] = TorchNode((), sample)
         return b.places[()]

@@ -119,7 +119,7 @@ class Rebuilt:
             self._alive.append(function)
             self._shadows[key] = lambda *args, **kwargs: seen(*args, **kwargs)
             made = self.rebuilt(function)
-            self.routines[key] = Routine(key, function.__name__, made, function)
+            self.routines[key] = Routine(key, written_name(function), made, function)
             seen = shadow(self.routines[key])
             self._shadows[key] = seen
         return self._shadows[key]
@@ -130,6 +130,11 @@ class Rebuilt:
         except ValueError:  # not assigned yet
             return cell
         return CellType(self._shadow(held)) if _is_users(held) else cell
+
+
+def written_name(function: FunctionType) -> str:
+    """The name of a function as part of other names: `lambda` for one that has none."""
+    return function.__name__.strip("<>")
 
 
 def _is_users(x: Any) -> bool:

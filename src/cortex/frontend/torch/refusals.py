@@ -55,6 +55,10 @@ GRIDS = "convolution and pooling over grids have no counterpart here. Over few p
 DENSE = "factorizations of matrices have no counterpart here. Compute it outside the module and register a buffer."
 CPU = "compiled modules run on the CPU in float32. Leave it out, or write x.to(h.device), x.to(h.dtype)."
 PADDED = "every node is computed on its own, so nothing is padded or packed. Stack the children: torch.stack(list)."
+FLOATS = (
+    "an index must be an integer field of a node, as in table[node.word]; the numbers of a list (node.tags) are read "
+    "as floats, and so is what is computed. Give each index an attribute of its own: node.first_tag."
+)
 
 REMEDIES = {
     DECIDES: "__bool__ __contains__ equal allclose isclose is_nonzero isnan isinf isfinite",

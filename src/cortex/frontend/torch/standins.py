@@ -354,7 +354,8 @@ def _is_below_list(steps: Steps) -> bool:
 
 def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
-    if sample and not _is_nested(steps) and all(isinstance(x, int | float) for x in sample):
+    is_plain = not _is_nested(steps) and name not in b.model.links.itemized
+    if sample and is_plain and all(isinstance(x, int | float) for x in sample):
         return IndexableNodeField(own, steps, path)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
