@@ -59,7 +59,7 @@ from cortex.schedule.parallel_default import is_worth_sharing, parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import GPU_STEPS, Schedule
-from cortex.schedule.windows import Windows
+from cortex.schedule.windows import Windows, rows_of_all_nodes
 
 OnPanels = Callable[[Func], tuple[tuple[Step[Func], ...], tuple[Considered, ...]]]
 RECURSION_STEPS = ALWAYS
@@ -428,7 +428,7 @@ def _applied(
     for each in (*loops, None):
         if finish and (each is None or isinstance(each, PlaceBarriers)):
             finish = False
-            if not any(isinstance(s, ParallelTrees) for s in loops):
+            if rows_of_all_nodes(f) and not any(isinstance(s, ParallelTrees) for s in loops):
                 with suppress(ScheduleError):
                     f = Windows().apply(f)
                     applied.append(Windows())

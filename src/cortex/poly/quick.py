@@ -84,6 +84,8 @@ class QuickRules:
         one, other = self._touches(a), self._touches(b)
         if one.has_barrier or other.has_barrier:
             return False
+        if one.by_buffer.keys().isdisjoint(other.by_buffer):
+            return True
         return not any(
             (x.writes or y.writes) and not self.separate(x, y)
             for buffer in one.by_buffer.keys() & other.by_buffer.keys()
@@ -196,19 +198,19 @@ class QuickRules:
 
 def _loops(body: tuple[Stmt, ...]) -> Iterator[For]:
     """All loops of a statement list, without a look at its expressions."""
-    for s in body:
-        match s:
-            case For(body=inner):
-                yield s
-                yield from _loops(inner)
-            case If(then=then, orelse=orelse):
-                yield from _loops(then)
-                yield from _loops(orelse)
-            case Switch(cases=cases):
-                for case in cases:
-                    yield from _loops(case.body)
-            case _:
-                pass
+    lists = [body]
+    while lists:
+        for s in lists.pop():
+            match s:
+                case For(body=inner):
+                    yield s
+                    lists.append(inner)
+                case If(then=then, orelse=orelse):
+                    lists += (then, orelse)
+                case Switch(cases=cases):
+                    lists += (case.body for case in cases)
+                case _:
+                    pass
 
 
 def _inside(loops: tuple[For, ...], var: str) -> list[str]:

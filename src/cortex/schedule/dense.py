@@ -10,7 +10,7 @@ from cortex.ir.scalar import Expr, Index, Load, Var
 from cortex.ir.simplify import add, sub
 from cortex.ir.step import Step, step
 from cortex.lower.linear_form import MAX_GROUP, NUM_GROUPS, NUM_NODES, max_edges
-from cortex.poly.accesses import accesses
+from cortex.poly.accesses import Access, accesses
 from cortex.poly.legal import stays_between
 from cortex.poly.quick import QuickRules
 from cortex.schedule.locate import buffers_of, find_loop, refuse, replace_loop
@@ -41,7 +41,10 @@ class Dense(Step[Func]):
                 refuse(self, f"{name!r} is not a temporary.", f, self.groups)
             if name in outside:
                 refuse(self, f"{name!r} is used outside the loop over groups.", f, self.groups)
-        known, used = QuickRules.of(f), list(accesses((loop,)))
+        known = QuickRules.of(f)
+        used: dict[str, list[Access]] = {}
+        for a in accesses((loop,)):
+            used.setdefault(a.buffer, []).append(a)
         start: dict[str, Expr] = {}
         end: dict[str, Expr] = {}
         shapes: dict[str, tuple[Expr, ...]] = {}
@@ -59,7 +62,7 @@ class Dense(Step[Func]):
                 shapes[name] = (max_edges(relation), *columns)
             else:
                 refuse(self, f"{name!r} has no row per node or edge.", f, self.groups)
-            for a in (a for a in used if a.buffer == name):
+            for a in used.get(name, ()):
                 by_form = known.group(a.index[0], a.loops, counted) == Var(self.groups)
                 if not by_form and not stays_between(f, self.groups, a, start[name], end[name]):
                     refuse(self, f"{name!r} is used at rows that may be of another group: {a}.", f, self.groups)

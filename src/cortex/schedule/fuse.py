@@ -42,8 +42,9 @@ class Fuse(Step[Func]):
         before: list[Stmt] = []
         nests: list[For] = []
         after: list[Stmt] = []
+        bound: set[str] = set()  # by what stands after
         for s in block:
-            early = free_vars(s) & {o.var.name for o in after if isinstance(o, Let)}
+            early = free_vars(s) & bound if bound else bound
             if isinstance(s, For) and s.var in self.loops:
                 if early:
                     refuse(self, f"{s.var!r} uses {min(early)!r}, which is bound between the loops.", f, s.var)
@@ -56,6 +57,8 @@ class Fuse(Step[Func]):
                 before.append(s)
             else:
                 after.append(s)
+                if isinstance(s, Let):
+                    bound.add(s.var.name)
         if len(nests) != len(self.loops):
             missing = next(name for name in self.loops if name not in {s.var for s in nests})
             refuse(self, f"loop {missing!r} does not stand beside {self.loops[0]!r}.", f, missing)

@@ -21,19 +21,22 @@ Block = tuple[Stmt, ...]
 
 def blocks(body: Block) -> Iterator[Block]:
     """All statement lists, outer before inner."""
-    yield body
-    for s in body:
-        match s:
-            case For(body=inner):
-                yield from blocks(inner)
-            case If(then=then, orelse=orelse):
-                yield from blocks(then)
-                yield from blocks(orelse)
-            case Switch(cases=cases):
-                for case in cases:
-                    yield from blocks(case.body)
-            case _:
-                pass
+    waiting = [body]
+    while waiting:
+        block = waiting.pop()
+        yield block
+        inner: list[Block] = []
+        for s in block:
+            match s:
+                case For(body=within):
+                    inner.append(within)
+                case If(then=then, orelse=orelse):
+                    inner += (then, orelse)
+                case Switch(cases=cases):
+                    inner += (case.body for case in cases)
+                case _:
+                    pass
+        waiting += reversed(inner)
 
 
 def edit_block(body: Block, holds: Callable[[Stmt], bool], edit: Callable[[Block], Block]) -> Block:

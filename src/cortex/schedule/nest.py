@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, If, Scope, Stmt, Store
@@ -29,7 +30,7 @@ class Nest:
     kind: Class
     guard: Expr | None = None
 
-    @property
+    @cached_property
     def space(self) -> tuple[Expr | int | None, ...]:
         """Nests of one space can share loops."""
         extents = tuple(constant_extent(c) for c in self.columns)
@@ -40,7 +41,7 @@ class Nest:
         """The name of its row loop."""
         return self.rows.var
 
-    @property
+    @cached_property
     def targets(self) -> frozenset[str]:
         """The buffers it sums into."""
         return frozenset(n.buffer for s in self.body for n in walk(s) if isinstance(n, Accumulate))

@@ -107,11 +107,16 @@ def _units(body: Block) -> list[Block]:
     return units
 
 
+def rows_of_all_nodes(f: Func) -> set[str]:
+    """The temporaries with a row for every node of a request: without any, there is nothing for windows to do."""
+    return {b.name for b in f.buffers if b.scope is Scope.SCRATCH and b.shape and b.shape[0] == NUM_NODES}
+
+
 def _moved(f: Func, loop: For) -> dict[Block, int]:
     """What can be taken along, in units, each with the kind that it is for."""
     at = f.body.index(loop)
     known = QuickRules.of(f)
-    narrow = {b.name for b in f.buffers if b.scope is Scope.SCRATCH and b.shape and b.shape[0] == NUM_NODES}
+    narrow = rows_of_all_nodes(f)
     narrow -= {a.buffer for a in accesses(f.body[at + 1 :])}
     for a in accesses((loop,)):
         if a.buffer in narrow and (a.writes or known.group(a.index[0], a.loops) != Var(loop.var)):
