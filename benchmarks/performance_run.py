@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import compile_time
@@ -34,6 +35,7 @@ from cortex.options import Options
 PACKAGES = ("numpy", "llvmlite", "torch", "onnxruntime", "jax")
 BATCHES = (1, 10)
 NARROW = ("tree_lstm", "lstm")
+CALLER_TURNS = 9
 KEPT = ("us", "us_min", "repetitions", "peak_bytes", "needed_bytes")
 
 
@@ -63,7 +65,7 @@ def run(
         "suite": suite,
         "random": [measure_random(cell, t, budget / 4) for t in threads for cell in chosen],
         "narrow": [row for model in NARROW for row in narrow_weights.measure(model, hidden_of(hidden), 1, budget)],
-        "callers": callers(min(budget, 3.0)),
+        "callers": callers(budget),
         "compiling": {name: round(ms, 1) for name, ms in compile_time.measure(256, compiled)},
     }
 
@@ -92,10 +94,10 @@ def callers(seconds: float) -> dict[str, float]:
     fast(trees)
     one: list[float] = []
     two: list[float] = []
-    for _ in range(3):
-        one.append(_rate(fast, trees, 1, seconds / 6))
-        two.append(_rate(fast, trees, 2, seconds / 6))
-    return {"one": round(sorted(one)[1], 1), "two": round(sorted(two)[1], 1)}
+    for _ in range(CALLER_TURNS):
+        one.append(_rate(fast, trees, 1, seconds / CALLER_TURNS))
+        two.append(_rate(fast, trees, 2, seconds / CALLER_TURNS))
+    return {"one": round(median(one), 1), "two": round(median(two), 1)}
 
 
 def _rate(fast: Callable[[Any], Any], trees: list[Any], count: int, seconds: float) -> float:

@@ -135,6 +135,7 @@ class Request {
   [[noreturn]] void refuse_plain(PyObject* node);
   void expand_slot(const Accessor& slot, PyObject* node);
   std::int32_t expand_list(const Accessor& list, PyObject* node);
+  [[noreturn]] void refuse_gap(const Accessor& list);
   void add_edge(PyObject* child);
   [[noreturn]] void cycle(std::int64_t edge, std::int32_t from, std::int32_t to);
 

@@ -74,6 +74,12 @@ class Reader {
     for (const NodeAttribute& a : spec_.attributes) spec_.has_functions |= a.accessor.is_call();
     if (source_.contains("calls")) spec_.calls = CallSpec(source_["calls"], names(spec_.slots), names(spec_.lists), names());
     spec_.none_is_unknown = source_.contains("none_is_unknown") && nb::cast<bool>(source_["none_is_unknown"]);
+    const std::vector<std::string> lists = names(spec_.lists);
+    spec_.by_position.assign(lists.size(), 0);
+    if (source_.contains("by_position"))
+      for (nb::handle name : items("by_position"))
+        for (std::size_t l = 0; l < lists.size(); ++l)
+          if (lists[l] == nb::cast<std::string>(name)) spec_.by_position[l] = 1;
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     spec_.max_nodes = source_.contains("max_nodes") ? std::min(most, int_of(source_["max_nodes"])) : most;
   }

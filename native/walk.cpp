@@ -204,13 +204,16 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
   list.attribute().set_found();
   nb::object collection = nb::steal(found);
   if (found == Py_None) return -1;
+  bool left_out = false;
   auto add = [&](PyObject* child) {
     if (child == Py_None) {
       Py_DECREF(child);
       if (spec_.none_is_unknown) unknown_kind(node, where(static_cast<std::int32_t>(objects_.size()) - 1), nb::list());
+      left_out = true;
       return;
     }
     add_edge(child);
+    if (left_out && spec_.by_position[static_cast<std::size_t>(&list - spec_.lists.data())]) refuse_gap(list);
     ++length;
   };
   if (PyList_CheckExact(found)) {
@@ -234,6 +237,13 @@ std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
     if (PyErr_Occurred()) throw nb::python_error();
   }
   return length;
+}
+
+// None among children is left out, and those behind it move up: not what a model means that asks who is where.
+void Request::refuse_gap(const Accessor& list) {
+  structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
+                  "' has None before a child, and the model tells the children in it apart by their places; leave out "
+                  "None if the next child is to have its place, or give each child an attribute of its own");
 }
 
 // Takes over the reference to `child`.

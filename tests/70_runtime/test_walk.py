@@ -60,6 +60,15 @@ def test_none_among_children_is_left_out(node: Any, linearizer: Any) -> None:
     assert linearizer(lists=["children"]).linearize([top])["arrays"]["children_child"].tolist() == [1]
 
 
+def test_none_before_a_child_is_refused_where_places_matter(node: Any, linearizer: Any) -> None:
+    made = linearizer(lists=["others", "children"], by_position=["children"])
+    fine = node(others=[None, node(word=1)], children=[node(word=2), None])
+    assert made.linearize([fine])["sizes"]["num_nodes"] == 3
+    said = r"^node at root\.others\[0\] \(Node\): 'children' has None before a child, .* give each child an attribute"
+    with pytest.raises(StructureError, match=said):
+        made.linearize([node(others=[node(children=[None, node(word=1)])])])
+
+
 @pytest.mark.parametrize("error", [ValueError("mine"), AttributeError("mine"), KeyboardInterrupt("mine")])
 @pytest.mark.parametrize("name", ["left", "children", "word", "tag"])
 def test_errors_of_properties_pass_unchanged(linearizer: Any, error: BaseException, name: str) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 import cortex
 
@@ -116,3 +117,21 @@ def test_states_whose_names_are_taken() -> None:
     assert out[2] is out.h
     assert set(dir(out)) >= {"h", "nodes"}
     assert repr(out) == "Output(nodes: (24,), _run: (24,), h: (24,))"
+
+
+def test_children_by_position_do_not_move_up() -> None:
+    @cortex.model
+    def cell(node: Any, w: Any) -> Any:
+        h = w.E[node.word]
+        for i, k in enumerate(node.children):
+            h = h + (w.U if i == 0 else w.E[1]) * cell(k, w)
+        return h
+
+    fast = cortex.compile(cell, {"E": weights(0)["E"], "U": weights(0)["E"][2]})
+    with pytest.raises(cortex.StructureError, match="None before a child"):
+        fast(SimpleNamespace(word=0, children=[None, leaf(3)]))
+    both, first = tree(1, 3), tree(1)
+    first.children.append(None)
+    e = weights(0)["E"]
+    np.testing.assert_allclose(fast(both).out, e[0] + e[2] * e[1] + e[1] * e[3], rtol=1e-5)
+    np.testing.assert_allclose(fast(first).out, e[0] + e[2] * e[1], rtol=1e-5)

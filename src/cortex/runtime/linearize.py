@@ -26,6 +26,7 @@ from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.ir.node import walk
 from cortex.lower.linear_form import WINDOW_NODES, LinearForm
 from cortex.ra.guards import length_told
 from cortex.ra.ir import (
@@ -133,6 +134,7 @@ def linearizer_spec(
     if any(lengths is not None for _, lengths in checked):
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
     spec["none_is_unknown"] = given.none_is_unknown
+    spec["by_position"] = sorted({n.name for kind in m.kinds for n in walk(kind) if isinstance(n, Item)})
     spec["max_nodes"] = MAX_OBJECTS if max_nodes is None else max_nodes
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)
