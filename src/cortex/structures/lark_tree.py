@@ -18,21 +18,25 @@ def lark_trees(
 
     `label` is a tree's rule or a token's terminal, as a str or, with `labels`, an id. `word` is the id that `words`
     gives a token's text (by default a hash), and the empty text for a tree without children; None for other trees.
-    `fields` are more: attributes or functions of the node.
+    Lark's placeholders for what is absent (None) are no children. `fields` are more: attributes or functions of the
+    node.
     """
     word_id = word_ids(words)
     label_id = None if labels is None else word_ids(labels)
 
+    def children(node: Any) -> list[Any]:
+        return [child for child in getattr(node, "children", ()) if child is not None]
+
     def word(node: Any) -> int | None:
         if hasattr(node, "data"):
-            return None if any(child is not None for child in node.children) else word_id("")
+            return None if children(node) else word_id("")
         return word_id(str(_token(node)))
 
     def label(node: Any) -> str | int:
         name = str(node.data if hasattr(node, "data") else _token(node).type)
         return name if label_id is None else label_id(name)
 
-    return Meaning(children="children", fields=Offered({"word": word, "label": label}, fields))
+    return Meaning(children=children, fields=Offered({"word": word, "label": label}, fields))
 
 
 def _token(node: Any) -> Any:
