@@ -23,7 +23,7 @@ from typing import Any
 import cortex
 from cortex.bench.limit_of_program import counted_model, limit_of_program_us, work_in_recursion
 from cortex.bench.machine import figures
-from cortex.bench.timing import interleave
+from cortex.bench.timing import how_many, interleave
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.options import Options
@@ -88,7 +88,8 @@ def measure(cell: RandomCell, threads: int, seconds: float) -> dict[str, Any]:
     """One row."""
     model, weights = cell.arguments()
     fast = cortex.compile(model, weights, threads=threads, table_bytes=0)
-    timing = interleave({"cortex": fast}, [cell.trees] * CALLS, seconds)["cortex"]
+    calls = [cell.trees] * CALLS
+    timing = interleave({"cortex": fast}, calls[: how_many({"cortex": fast}, calls, seconds)], seconds)["cortex"]
     limit = cell.limit_us(threads)
     return {
         "seed": cell.model.seed,

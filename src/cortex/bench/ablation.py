@@ -24,7 +24,7 @@ from cortex.bench.ladder import AUTOMATIC, LADDER, Rung, beside
 from cortex.bench.memory import request_bytes, torch_peak_bytes, weight_bytes
 from cortex.bench.peer_weights import peer_weights
 from cortex.bench.recursive import MODELS as PEERS
-from cortex.bench.timing import Timing, interleave
+from cortex.bench.timing import Timing, how_many, interleave
 from cortex.codegen.target import Target
 from cortex.errors import CortexError, InternalError, ScheduleError
 from cortex.runtime.executable import Executable
@@ -160,9 +160,9 @@ def _cell(
     starts = range(0, len(requests.shapes) - batch + 1, batch)
     batches = [partial(requests.fresh, start, batch) for start in starts]
     programs = compiled.programs
-    timings = interleave(
-        {name: partial(_answer, fast, entry.states[0]) for name, fast in programs.items()}, batches, budget
-    )
+    systems = {name: partial(_answer, fast, entry.states[0]) for name, fast in programs.items()}
+    batches = batches[: how_many(systems, batches, budget)]
+    timings = interleave(systems, batches, budget)
     linearizing = interleave({name: fast.linearize for name, fast in programs.items()}, batches, budget * LINEARIZING)
     largest = max(starts, key=lambda start: sum(requests.levels(start, batch)))
     request = requests.fresh(largest, batch)

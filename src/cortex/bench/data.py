@@ -8,7 +8,7 @@ and from a generator matched to its sizes and depths elsewhere; `Workload.source
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -72,6 +72,10 @@ class Workload:
     shapes: tuple[Shape, ...]
     node: Callable[[Any, Any, int], Any]
     source: str
+
+    def first(self, count: int) -> Workload:
+        """The first so many shapes."""
+        return replace(self, shapes=self.shapes[:count])
 
     def fresh(self, start: int, count: int) -> list[Any]:
         """New objects for `count` shapes from number `start` on."""

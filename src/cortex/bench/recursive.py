@@ -29,7 +29,8 @@ from cortex.bench.data import Workload, workload
 from cortex.bench.limit import Machine, limit_us
 from cortex.bench.memory import request_bytes, state_bytes, weight_bytes
 from cortex.bench.peers import Peer, peers_of
-from cortex.bench.timing import Run, Timing, interleave, median_of
+from cortex.bench.peers_data import CHECKED as PEERS_CHECK
+from cortex.bench.timing import MIN_TURNS, Run, Timing, how_many, interleave, median_of
 from cortex.errors import CortexError, InternalError
 
 if TYPE_CHECKING:
@@ -124,7 +125,9 @@ def run_cell(cell: Cell, machine: Machine, data: Path | None, budget: float, fol
         }
         reference = _numpy(eager.make(cell.model, peers, torch.float64))
         _check(cell, systems, reference, requests)
-        with peers_of(cell, weights, requests, reference, folder) as others:
+        batches = batches[: how_many(systems, batches, budget)]  # the same for all systems
+        same = requests.first(max(cell.batch * len(batches), PEERS_CHECK))
+        with peers_of(cell, weights, same, reference, folder) as others:
             timings = _in_rounds(systems, others, batches, budget)
 
     # Both forms of torch-batched have been timed in full; the faster one speaks for it.
@@ -217,7 +220,7 @@ def _in_rounds(
     seen: dict[str, list[Timing]] = {}
     rounds = ROUNDS if any(other.turns for other in others.values()) else 1
     for turn in range(rounds):
-        once = interleave(systems, batches, budget / rounds)
+        once = interleave(systems, batches, budget / rounds, max(1, MIN_TURNS // rounds))
         once |= {name: other.run() for name, other in others.items() if other.turns or turn == rounds - 1}
         for name, timing in once.items():
             seen.setdefault(name, []).append(timing)

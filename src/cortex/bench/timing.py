@@ -80,39 +80,40 @@ def come_to_rest() -> None:
             return
 
 
-def interleave(
-    systems: Mapping[str, Run], batches: Sequence[Callable[[], list[Any]]], budget: float
-) -> dict[str, Timing]:
-    """Time every system on every batch for about `budget` seconds in all, at least three turns each.
-
-    `batches[i]()` builds batch i from new objects. When three turns of every system on all batches would exceed
-    the budget, fewer batches are used: the first so many, the same for all systems and at least three (all, if
-    there are fewer). Before the first turn every system runs each of them once, untimed.
-    """
+def how_many(systems: Mapping[str, Run], batches: Sequence[Callable[[], list[Any]]], budget: float) -> int:
+    """Of how many batches every system can run three turns in `budget` seconds, at least three (all, if fewer)."""
     # The first call pays for lazy set-up; the second tells how long a turn will take.
     once = [min(seconds(run, batches[0]()), seconds(run, batches[0]())) for run in systems.values()]
-    affordable = int(budget / ((MIN_TURNS + 1) * sum(once) + 1e-9))
-    used = batches[: max(affordable, 3)]
+    return min(len(batches), max(int(budget / ((MIN_TURNS + 1) * sum(once) + 1e-9)), 3))
+
+
+def interleave(
+    systems: Mapping[str, Run], batches: Sequence[Callable[[], list[Any]]], budget: float, turns: int = MIN_TURNS
+) -> dict[str, Timing]:
+    """Time every system on every batch for about `budget` seconds in all, at least so many turns each.
+
+    `batches[i]()` builds batch i from new objects. Before the first turn every system runs each of them once, untimed.
+    """
     for run in systems.values():
-        for fresh in used:
+        for fresh in batches:
             run(fresh())
 
     with set_aside():
-        return {name: _summary(times) for name, times in _turns(systems, used, budget).items()}
+        return {name: _summary(times) for name, times in _turns(systems, batches, budget, turns).items()}
 
 
 def _turns(
-    systems: Mapping[str, Run], used: Sequence[Callable[[], list[Any]]], budget: float
+    systems: Mapping[str, Run], used: Sequence[Callable[[], list[Any]]], budget: float, least: int
 ) -> dict[str, list[list[float]]]:
     """For every system, the seconds that each batch took in each turn."""
     samples: dict[str, list[list[float]]] = {name: [[] for _ in used] for name in systems}
     spent = dict.fromkeys(systems, 0.0)
     deadline = time.perf_counter() + budget
     turns = 0
-    while turns < MIN_TURNS or time.perf_counter() < deadline:
+    while turns < least or time.perf_counter() < deadline:
         fair = sum(spent.values()) / len(systems)
         for name, run in systems.items():
-            if turns >= MIN_TURNS and spent[name] > fair:
+            if turns >= least and spent[name] > fair:
                 continue
             with paused_gc():
                 come_to_rest()
@@ -141,10 +142,10 @@ def _summary(times: list[list[float]]) -> Timing:
 
 
 def median_of(timings: Sequence[Timing]) -> Timing:
-    """Several timings of one system as one: the median of each figure, all repetitions."""
+    """Several timings of one system on the same batches as one: the median of each figure, all repetitions."""
     return Timing(
         us=statistics.median(t.us for t in timings),
         us_min=statistics.median(t.us_min for t in timings),
         repetitions=sum(t.repetitions for t in timings),
-        batches=min(t.batches for t in timings),
+        batches=timings[0].batches,
     )
