@@ -98,4 +98,5 @@ def test_programs_worth_it_run_in_every_round() -> None:
     timings = _in_rounds({"ours": lambda batch: None}, others, [lambda: [0]] * 3, 0.0)
     assert calls == ["often", "often", "often", "once"]
     assert timings["often"] == Timing(2, 1.0, 6, 4)
-    assert timings["ours"].repetitions == 9
+    assert timings["ours"].repetitions == 3  # one turn in every round
+    assert timings["ours"].batches == 3
