@@ -57,6 +57,10 @@ void ProgramLayout::read_argument(nb::handle source) {
   for (const IndexArray& a : linearizer->arrays()) index_names.push_back(a.name);
   for (const FloatField& field : spec.float_fields) float_names.push_back("field_" + field.name);
 
+  auto size = [&](nb::handle name) {
+    return static_cast<int>(position(linearizer->sizes(), nb::cast<std::string>(name), "size"));
+  };
+
   if (what == "index") {
     arguments.push_back({false, position(index_names, nb::cast<std::string>(source[1]), "index array")});
   } else if (what == "field") {
@@ -93,17 +97,15 @@ void ProgramLayout::read_argument(nb::handle source) {
     add_block({kNumNodes, 0}, state.stride);
     states.push_back(std::move(state));
   } else if (what == "scratch") {
-    auto size = [&](nb::handle name) {
-      return static_cast<int>(position(linearizer->sizes(), nb::cast<std::string>(name), "size"));
-    };
     const nb::object rows = source[1];
     const Extent extent = rows.is_none() ? Extent{-1, 1} : Extent{size(rows), 0};
     const int copies = nb::len(source) > 3 ? size(nb::object(source[3])) : -1;
     arguments.push_back({false, blocks.size()});
     add_block(extent, nb::cast<std::int64_t>(nb::object(source[2])), false, copies);
   } else if (what == "private") {
+    const Extent extent = nb::len(source) > 2 ? Extent{size(nb::object(source[2])), 0} : Extent{-1, 1};
     arguments.push_back({false, blocks.size()});
-    add_block({-1, 1}, nb::cast<std::int64_t>(nb::object(source[1])), true);
+    add_block(extent, nb::cast<std::int64_t>(nb::object(source[1])), true);
   } else {
     python_error(PyExc_ValueError, "the layout of a program has the unknown array kind '" + what + "'");
   }

@@ -281,10 +281,11 @@ class Plan:
         registers = Registers(self.target.registers, self.target.lanes, self.target.broadcasts)
         narrow = None if self.narrow is None else NarrowWeights(self.inputs())
         if self.choices is not None:
-            return default_schedule(f, registers, self.choices, narrow=narrow)
+            for_team = self.threads > 1 and self.choices.parallel in (None, "columns")
+            return default_schedule(f, registers, self.choices, narrow=narrow, for_team=for_team)
         threads = self.threads if mapping == "columns" and is_worth_sharing(f) else 1
         tiles = Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m), threads)
-        return default_schedule(f, registers, Choices(tile=None), tiles, narrow)
+        return default_schedule(f, registers, Choices(tile=None), tiles, narrow, for_team=threads > 1)
 
     def inputs(self) -> Literal["bf16", "i16"] | None:
         """The type that inputs are rounded to as well, where that makes products faster."""

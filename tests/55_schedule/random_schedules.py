@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from random_requests import Case, lowered
-from random_steps import random_loop_step, random_recursion_step, random_sharing_step
+from random_steps import random_copies, random_loop_step, random_recursion_step, random_sharing_step
 
 from cortex.cost.count import BYTES, INDEX_BYTES, Counter
 from cortex.errors import ScheduleError
@@ -60,7 +60,8 @@ def random_schedule(m: ra.Model, rng: random.Random) -> Outcome:
             if any(isinstance(s, For) for s in f.body):
                 f = attempts.apply(f, draw(f, rng), _verify_once_shared, _few_statements)
     if any(isinstance(s, Parallel | ParallelTrees | Alone) for s in attempts.accepted):
-        for last in (Alone(), PlaceBarriers()):
+        copies = tuple(random_copies(f, rng) for _ in range(rng.choice((0, 1, 3))))
+        for last in (*copies, Alone(), PlaceBarriers()):
             f = attempts.apply(f, last, _verify_once_shared)
         verify(f)
     return Outcome(tuple(attempts.accepted), m, f, tuple(attempts.refused))

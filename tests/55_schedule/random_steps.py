@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from cortex.ilir.ir import Accumulate, For, Func, Scope
+from cortex.ilir.ir import Accumulate, For, Func, Scope, Store
 from cortex.ir.node import walk
 from cortex.ir.scalar import Load
 from cortex.ir.step import Step
@@ -39,6 +39,7 @@ from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.peel import Peel
 from cortex.schedule.persist import Persist
 from cortex.schedule.reorder import Reorder
+from cortex.schedule.replicate import Replicate
 from cortex.schedule.split import Split, Tail
 from cortex.schedule.stage import Stage
 from cortex.schedule.tile import Tile
@@ -163,6 +164,14 @@ def random_sharing_step(f: Func, rng: random.Random) -> Step[Func]:
         ParallelTrees,
     )
     return rng.choice(draws)()
+
+
+def random_copies(f: Func, rng: random.Random) -> Replicate:
+    """A step that gives every thread copies of what one nest computes, or of any temporaries."""
+    temporaries = [b.name for b in f.buffers if b.scope is Scope.SCRATCH] or ["none"]
+    nests = [s for block in blocks(f.body) for s in block if isinstance(s, For)]
+    written = {n.buffer for n in walk(rng.choice(nests)) if isinstance(n, Store | Accumulate)} & set(temporaries)
+    return Replicate(rng.choice((tuple(sorted(written)) or ("none",), tuple(rng.sample(temporaries, 1)))))
 
 
 def _spoilt(step: Step[Any], rng: random.Random) -> Step[Any]:

@@ -16,6 +16,7 @@ from cortex.schedule.dense import Dense
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
+from cortex.schedule.replicate import Replicate
 from cortex.schedule.schedule import GPU_STEPS, LOOP_STEPS
 from cortex.schedule.stream import Stream
 from cortex.schedule.surround import Surround
@@ -55,7 +56,7 @@ TABLES = (
 LEGAL: Cases = {name: case for table in TABLES for name, case in table.LEGAL.items()}
 REFUSED: Cases = {name: case for table in TABLES for name, case in table.REFUSED.items()}
 # see test_surround.py, test_stream.py, test_windows.py, tests/56_parallel
-ELSEWHERE = {Surround, Stream, Windows, Parallel, ParallelTrees, Alone, PlaceBarriers, Persist}
+ELSEWHERE = {Surround, Stream, Windows, Parallel, ParallelTrees, Replicate, Alone, PlaceBarriers, Persist}
 
 
 @pytest.mark.parametrize("name", LEGAL)

@@ -1,4 +1,4 @@
-"""Parallel, Alone, PlaceBarriers, Persist: goldens of before and after, equality, races, and refusals."""
+"""Parallel, Replicate, Alone, PlaceBarriers, Persist: goldens of before and after, equality, races, and refusals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cortex.errors import InternalError
 from cortex.ilir.ir import Barrier, Buffer, For, Func, If, LoopKind, Scope, Store
 from cortex.ilir.verify import verify
-from cortex.ir.node import rewrite
+from cortex.ir.node import rewrite, walk
 from cortex.ir.scalar import Binary, Int, Load, Var
 from cortex.ir.step import apply
 from cortex.schedule.alternate import Alternate
@@ -21,7 +21,9 @@ from cortex.schedule.fuse import Fuse
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel import Alone, Parallel
 from cortex.schedule.parallel_default import parallel_schedule
+from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
+from cortex.schedule.replicate import Replicate
 from cortex.schedule.tile import Tile
 from cortex.schedule.vectorize import Vectorize
 
@@ -54,6 +56,11 @@ LEGAL: Cases = {
     "barriers_rows": ((Parallel("p_n"), Parallel("b_n"), Parallel("a_j"), Alone()), PlaceBarriers()),
     "barriers_tiled": ((*TILED, Parallel("p_j_o"), Alone()), PlaceBarriers()),
     "barriers_turned": ((*COLUMNS, *TURNED), PlaceBarriers()),
+    "replicate": ((), Replicate(("t",))),
+    "replicate_both": ((Fuse(("p_n", "b_n"), 2),), Replicate(("t", "u"))),
+    "alone_replicated": ((Replicate(("t",)), Parallel("a_j")), Alone()),
+    "alone_nothing_shared_out": ((Replicate(("t",)),), Alone()),
+    "barriers_replicated": ((Replicate(("t",)), *COLUMNS[1:]), PlaceBarriers()),
     "persist": ((*TILED, Parallel("p_j_o"), Alone(), PlaceBarriers()), Persist("p_j_packed")),
 }
 
@@ -65,6 +72,13 @@ REFUSED: Cases = {
     "inside": ((Parallel("p_n"),), Parallel("p_j")),
     "grain": ((), Parallel("p_j", 3)),
     "vectorized": ((Vectorize("b_j", 4),), Parallel("b_j_l")),
+    "replicated": ((Replicate(("t",)),), Parallel("p_j")),
+    "replicated_trees": ((Dense(("t", "u")), Replicate(("t",))), ParallelTrees()),
+    "replicate_state": ((), Replicate(("h",))),
+    "replicate_unknown": ((), Replicate(("x",))),
+    "replicate_shared_out": ((Parallel("p_j"),), Replicate(("t",))),
+    "replicate_with_others": ((Fuse(("p_n", "b_n"), 2),), Replicate(("t",))),
+    "alone_mixed": ((Replicate(("u",)), Fuse(("b_n", "a_n"), 2), Parallel("p_j")), Alone()),
     "written_by_all": ((Parallel("p_j"),), PlaceBarriers()),
     "persist_state": ((), Persist("h")),
     "persist_everybody": (TILED, Persist("p_j_packed")),
@@ -92,12 +106,33 @@ def test_refused_step(name: str, golden: Golden) -> None:
 
 
 def test_every_step_for_threads_has_cases() -> None:
-    assert {type(step) for _, step in LEGAL.values()} == {Parallel, Alone, PlaceBarriers, Persist}
-    assert {type(step) for _, step in REFUSED.values()} == {Parallel, PlaceBarriers, Persist}  # Alone is always legal
+    assert {type(step) for _, step in LEGAL.values()} == {Parallel, Replicate, Alone, PlaceBarriers, Persist}
+    refused = {Parallel, ParallelTrees, Replicate, Alone, PlaceBarriers, Persist}
+    assert {type(step) for _, step in REFUSED.values()} == refused
 
 
 def test_steps_print_as_python_and_can_be_keys() -> None:
     check_prints(each for before, step in (*LEGAL.values(), *REFUSED.values()) for each in (*before, step))
+
+
+def test_copies_share_no_cache_line(golden: Golden) -> None:
+    f = prepared(())
+    f = replace(f, buffers=tuple(replace(b, align=1) if b.name == "t" else b for b in f.buffers))
+    check_refused(golden, "parallel/refused_replicate_narrow_rows", f, Replicate(("t",)))
+
+
+def test_threads_write_copies_whole() -> None:
+    f = prepared((Parallel("p_j"), Alone()))
+    copied = replace(f, buffers=tuple(replace(b, scope=Scope.COPIED) if b.name == "t" else b for b in f.buffers))
+    with pytest.raises(InternalError, match="a thread writes a part of copied buffer 't'"):
+        verify(copied)
+
+
+def test_what_every_thread_computes_needs_fewer_barriers() -> None:
+    steps = (*COLUMNS[1:], Alone(), PlaceBarriers())
+    shared, copied = prepared((COLUMNS[0], *steps)), prepared((Replicate(("t",)), *steps))
+    assert copied.body != shared.body
+    assert sum(isinstance(n, Barrier) for n in walk(copied)) <= sum(isinstance(n, Barrier) for n in walk(shared))
 
 
 def test_placing_barriers_twice_changes_nothing() -> None:

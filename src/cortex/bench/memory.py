@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from cortex.ilir.ir import Buffer, Func, Scope
-from cortex.ilir.private import private_stride
+from cortex.ilir.private import copied_rows, private_stride
 from cortex.ir.scalar import Int, Var
 from cortex.lower.linear_form import LinearForm
 from cortex.runtime.executable import Executable
@@ -77,6 +77,9 @@ def _bytes(b: Buffer, form: LinearForm, threads: int) -> int:
             return ELEMENT * count * _elements(b)
         case Scope.PRIVATE:
             return ELEMENT * private_stride(b) * threads
+        case Scope.COPIED:
+            size, elements = copied_rows(b)
+            return ELEMENT * elements * (1 if size is None else form.sizes[size]) * threads
         case _:  # weights, fields of the linear form, registers
             return 0
 

@@ -16,9 +16,10 @@ Each thread runs the whole function; of a parallel loop from lo to hi, n iterati
 lo + t*n//T to lo + (t+1)*n//T, so equal bounds give a thread equal iterations whenever and wherever they occur.
 What is not inside a parallel loop is run by every thread, and control flow there is the same for all, as bounds and
 conditions read only index functions. Private and register buffers have a copy per thread and hold nothing from one
-iteration of a parallel loop to the next; all others are shared, and states and scratch are written in parallel
-loops only. Where one thread writes an element and another reads or writes it, a barrier lies between; iterations of
-one parallel loop never do that.
+iteration of a parallel loop to the next. Copied buffers have a copy per thread, too, which every thread writes for
+itself, outside parallel loops, and reads anywhere. All others are shared, and states and scratch are written in
+parallel loops only. Where one thread writes an element and another reads or writes it, a barrier lies between;
+iterations of one parallel loop never do that.
 
 Items. On a GPU, a thread of the team is a work-group of X by Y items, for any X and Y, and the same holds once more
 inside it. Each item runs all that its thread runs; of a loop of kind "items x" from lo to hi, the item with the
@@ -64,6 +65,7 @@ class Scope(_Named):
     FIELD = "field"  # per node, filled by the linearizer
     STATE = "state"  # per node, the results of the model
     SCRATCH = "scratch"  # per call, undefined on entry
+    COPIED = "copied"  # the same, one copy per thread; lives as long as the call
     PRIVATE = "private"  # constant shape, one copy per thread; lives inside one iteration of a parallel loop
     REGISTER = "register"  # constant shape, constant indices after unrolling; lives inside one iteration
     LOCAL = "local"  # constant shape, one copy per work-group, for its items; lives inside one iteration

@@ -210,7 +210,9 @@ class _Checker:
                 b = self.access(buffer, index, names, s)
                 if b.scope in READ_ONLY:
                     raise InternalError(f"{b.scope.value} buffer {buffer!r} is written, in `{_headline(s)}`")
-                if self.team and self.parallel is None and b.scope not in PER_THREAD:
+                if self.parallel is not None and b.scope is Scope.COPIED:
+                    raise InternalError(f"a thread writes a part of copied buffer {buffer!r}, in `{_headline(s)}`")
+                if self.team and self.parallel is None and b.scope not in PER_THREAD | {Scope.COPIED}:
                     raise InternalError(f"every thread writes {b.scope.value} buffer {buffer!r}, in `{_headline(s)}`")
                 if self.has_items and b.scope not in PER_THREAD and len(self.items) < len(ITEMS):
                     raise InternalError(f"several items write {b.scope.value} buffer {buffer!r}, in `{_headline(s)}`")

@@ -183,8 +183,8 @@ def _arguments(
                 weights += 1
             case ("state", name, _, _):
                 found.append(f"{{CORTEX_STATE, {states.index(name)}, -1, -1, 0}}")
-            case ("private", elements):
-                found.append(f"{{CORTEX_PRIVATE, 0, -1, -1, {elements}}}")
+            case ("private", elements, *rows):
+                found.append(f"{{CORTEX_PRIVATE, 0, {sizes.index(rows[0]) if rows else -1}, -1, {elements}}}")
             case ("scratch", rows, elements, *copies):
                 times = sizes.index(copies[0]) if copies else -1
                 found.append(f"{{CORTEX_SCRATCH, 0, {-1 if rows is None else sizes.index(rows)}, {times}, {elements}}}")

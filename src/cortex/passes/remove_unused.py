@@ -9,7 +9,7 @@ from cortex.ilir.ir import Accumulate, Case, For, Func, If, Let, Scope, Stmt, St
 from cortex.ir.node import walk
 from cortex.ir.scalar import Load, Var
 
-TEMPORARY = (Scope.SCRATCH, Scope.PRIVATE, Scope.REGISTER, Scope.LOCAL, Scope.RESIDENT)
+TEMPORARY = (Scope.SCRATCH, Scope.COPIED, Scope.PRIVATE, Scope.REGISTER, Scope.LOCAL, Scope.RESIDENT)
 
 
 def remove_unused(f: Func) -> Func:

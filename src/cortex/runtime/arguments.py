@@ -7,6 +7,7 @@
     ("scratch", SIZE or None, WORDS)         so many words of 32 bits for each of a size of the linear form, or once
     ("scratch", SIZE, WORDS, COPIES)         the same as many times as another size says
     ("private", ELEMENTS)                    one for each thread
+    ("private", ELEMENTS, SIZE)              so many for each of a size of the linear form, for each thread
 
 This is what the native call and exported packages are told.
 """
@@ -21,7 +22,7 @@ import numpy as np
 
 from cortex.ilir.ir import ROUNDING, Buffer, Scope
 from cortex.ilir.pack import pack
-from cortex.ilir.private import private_stride
+from cortex.ilir.private import copied_rows, private_stride
 from cortex.ir.scalar import Int, Var
 from cortex.lower.linear_form import NUM_PARTS
 from cortex.ra import ir as ra
@@ -63,6 +64,9 @@ def _argument(
             return "state", state.name, state.type.shape, _row(b)
         case Scope.PRIVATE:
             return "private", private_stride(b)
+        case Scope.COPIED:
+            size, elements = copied_rows(b)
+            return ("private", elements) if size is None else ("private", elements, size)
         case _:
             match b.shape:
                 case (copies, Var(rows), *_) if copies == NUM_PARTS:

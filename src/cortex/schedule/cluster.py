@@ -8,7 +8,8 @@ children's forget terms lands before the product whose epilogue adds it.
 
 from __future__ import annotations
 
-from cortex.ilir.ir import For, Func
+from cortex.ilir.ir import Accumulate, For, Func, Store
+from cortex.ir.node import walk
 from cortex.ir.scalar import Var
 from cortex.ir.simplify import substitute
 from cortex.poly.accesses import Access
@@ -19,8 +20,11 @@ from cortex.schedule.nest import Nest, nest_of
 Cluster = list[Nest]
 
 
-def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
-    """The nests of a statement list, grouped; at most `most_sums` accumulators in a cluster with products."""
+def clusters_of(f: Func, block: Block, most_sums: int, whole: frozenset[str] = frozenset()) -> list[Cluster]:
+    """The nests of a statement list, grouped; at most `most_sums` accumulators in a cluster with products.
+
+    Nests without products that compute buffers of `whole` share no loops with others.
+    """
     known = QuickRules.of(f)
     clusters: list[Cluster] = []
     for s in block:
@@ -30,7 +34,9 @@ def clusters_of(f: Func, block: Block, most_sums: int) -> list[Cluster]:
         first, after = _earliest(known, clusters, nest)
         # States of inlined children are stored at nodes that no fact tells apart: nothing joins such a nest to others.
         apart = not _pointwise(known, nest, nest)
-        home = None if apart else next((c for c in clusters[first:] if _joins(c, nest, most_sums)), None)
+        mine = _computes(nest, whole)
+        homes = (c for c in clusters[first:] if _joins(c, nest, most_sums) and _computes(c[0], whole) == mine)
+        home = None if apart else next(homes, None)
         if home is None:
             clusters.insert(after, [nest])
         else:
@@ -78,6 +84,13 @@ def _joins(cluster: Cluster, nest: Nest, most_sums: int) -> bool:
         return True
     sums = frozenset[str]().union(*(n.targets for n in cluster)) | nest.targets
     return kinds == {nest.kind} and len(sums) <= most_sums
+
+
+def _computes(nest: Nest, buffers: frozenset[str]) -> bool:
+    """Does a nest without products write to one of `buffers`?"""
+    if nest.kind in ("product", "dot"):
+        return False
+    return any(isinstance(n, Store | Accumulate) and n.buffer in buffers for s in nest.body for n in walk(s))
 
 
 def _sink_pointwise(known: QuickRules, clusters: list[Cluster]) -> None:

@@ -21,6 +21,7 @@ from cortex.schedule.dense import Dense
 from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import Block, buffers_of, constant_extent
 from cortex.schedule.narrow_inputs import NarrowInputs, inputs_of
+from cortex.schedule.needed_whole import needed_whole
 from cortex.schedule.nest import Nest, nest_of
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel_default import Mapping
@@ -66,8 +67,12 @@ def default_schedule(
     choices: Choices = DEFAULT,
     tile_for: TileFor = lambda _: AS_REGISTERS_ALLOW,
     narrow: NarrowWeights | None = None,
+    for_team: bool = False,
 ) -> tuple[Step[Func], ...]:
     """The steps that make a lowered function fast; `tile_for` gives the tiles that `choices` leaves open.
+
+    `for_team`: temporaries that every thread needs whole are computed in nests of their own, so that every thread may
+    compute them for itself.
 
     Tiles for `narrow` weights leave registers for weights as they are stored, next to the f32 they are widened to, and
     take two steps of their sums at least, as two weights may lie side by side. Weights that are multiplied with narrow
@@ -75,7 +80,8 @@ def default_schedule(
     """
     steps: list[Step[Func]] = []
     for block in nest_lists(f):
-        for cluster in clusters_of(f, block, registers.most_sums()) if choices.fuse else _apart(f, block):
+        whole = needed_whole(f, block) if for_team else frozenset[str]()
+        for cluster in clusters_of(f, block, registers.most_sums(), whole) if choices.fuse else _apart(f, block):
             steps += _cluster_steps(f, cluster, registers, lambda n: choices.tile_of(n.name) or tile_for(n), narrow)
     temporaries = group_temporaries(apply(f, steps) if narrow is not None and narrow.inputs else f)
     return (*steps, Dense(temporaries)) if temporaries else tuple(steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cortex.ilir.ir import Accumulate, For, Func, LoopKind, Stmt, Store
+from cortex.ilir.ir import Accumulate, For, Func, If, LoopKind, Scope, Stmt, Store
 from cortex.ilir.statements import with_lists
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int, Var
@@ -23,7 +23,8 @@ class Parallel(Step[Func]):
     after:   for j_o_p in 0..8 parallel: for j_o_i in 0..2: for n: h[n, (j_o_p*2 + j_o_i)*16 + l] = ...     (grain 2)
     legal:   no iteration touches an element of a shared buffer that another one writes; private buffers and registers,
              of which every thread has its own, pass no value from one iteration to another, into the loop or out of
-             it; parallel loops are not nested, and `grain` divides the number of iterations.
+             it; nothing in it is computed by every thread for itself (`Replicate`); parallel loops are not nested, and
+             `grain` divides the number of iterations.
 
     What is parallel is up to the loop: a loop over blocks of output columns, over rows, over tiles of rows. A thread
     has the same blocks of columns in every group, so its share of the weights stays in its cache. Loops that are to
@@ -44,6 +45,11 @@ class Parallel(Step[Func]):
         inner = [n.var for n in walk(loop) if isinstance(n, For) and is_parallel(n)]
         if inner:
             refuse(self, f"{self.loop!r} contains the parallel loop {inner[0]!r}.", f, self.loop)
+        copied = {b.name for b in f.buffers if b.scope is Scope.COPIED}
+        if mine := next(
+            (n.buffer for n in walk(loop) if isinstance(n, Store | Accumulate) and n.buffer in copied), None
+        ):
+            refuse(self, f"every thread computes {mine!r} for itself, whole.", f, self.loop)
         new = self._split(f, loop)
         refuse_dependent(self, f, loop, new)
         return replace_loop(f, self.loop, (new,))
@@ -74,12 +80,13 @@ class Alone(Step[Func]):
              h[0, 256] = ...
     after:   for p in 0..8 parallel: ...
              for alone in 0..1 parallel: h[0, 256] = ...
-    legal:   always.
+    legal:   no loop computes both what threads share and what each computes for itself (`Replicate`).
     """
 
     def apply(self, f: Func) -> Func:
         """`f` with all shared writes in parallel loops."""
         shared = {b.name for b in f.buffers if b.scope in SHARED}
+        copied = {b.name for b in f.buffers if b.scope is Scope.COPIED}
         names = Names(f)
 
         def block(body: Block) -> Block:
@@ -92,10 +99,12 @@ class Alone(Step[Func]):
                     run.clear()
 
             for s in body:
-                if is_parallel(s) or not writes(s):
+                if is_parallel(s) or not writes(s, shared):
                     close()
                     new.append(s)
-                elif any(is_parallel(n) for n in walk(s)):
+                elif writes(s, copied) or any(is_parallel(n) for n in walk(s)):
+                    if isinstance(s, For) and not any(isinstance(inner, For | If) for inner in s.body):
+                        refuse(self, f"{s.var!r} computes for all threads, and for each, at once.", f, s.var)
                     close()
                     new.append(with_lists(s, block))
                 else:
@@ -103,7 +112,7 @@ class Alone(Step[Func]):
             close()
             return tuple(new)
 
-        def writes(s: Stmt) -> bool:
-            return any(isinstance(n, Store | Accumulate) and n.buffer in shared for n in walk(s))
+        def writes(s: Stmt, buffers: set[str]) -> bool:
+            return any(isinstance(n, Store | Accumulate) and n.buffer in buffers for n in walk(s))
 
         return replace(f, body=block(f.body))

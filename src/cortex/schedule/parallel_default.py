@@ -4,7 +4,8 @@ It looks at loops, like the default schedule whose steps it follows.
 
     columns   Each nest is given the outermost loop over blocks of output columns that can be parallel; blocks of equal
               width everywhere, so that a thread that wrote some columns is the one that reads them and needs no
-              barrier. A nest with too few columns is shared out by nodes.
+              barrier. A nest with too few columns is shared out by nodes. What takes little to compute and is needed
+              whole by every thread, such as sums of children's states, every thread computes for itself.
     nodes     The nodes of each group are shared out; a nest whose nodes cannot be is shared out by columns.
     trees     The loop over groups is run for whole structures, without a barrier; the nests before and after it are
               shared out by nodes. Good for requests of many structures, and of no use for one.
@@ -17,20 +18,26 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from cortex.errors import ScheduleError
-from cortex.ilir.ir import Accumulate, For, Func, If, LoopKind, Scope, Stmt, Switch
+from cortex.ilir.ir import Accumulate, For, Func, If, LoopKind, Scope, Stmt, Store, Switch
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int
+from cortex.ir.simplify import free_vars
 from cortex.ir.step import Step
 from cortex.poly.quick import QuickRules
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.locate import constant_extent
-from cortex.schedule.ownership import Around, place, touches
+from cortex.schedule.ownership import Around, Touch, place, touches
 from cortex.schedule.parallel import Alone, Parallel, is_parallel
 from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
+from cortex.schedule.replicate import Replicate
 
 LEAST_WORK = 8192
 """Multiply-adds per node below which two threads are not faster than one: a barrier takes as long as the work."""
+
+MOST_REPEATED = 4096
+"""Elements of a row that every thread may compute for itself, times the threads that do so in vain: for some rows, that
+takes less than waiting for others."""
 
 Mapping: TypeAlias = Literal["columns", "nodes", "trees"]
 
@@ -85,6 +92,11 @@ def share_out(
         f = new
     nests = [_Nest(_candidates(f, s, a), _products((s,)), _is_copied(s, a)) for s, a in _nests(f.body, Around())]
     width = _common_width(nests, threads)
+    if mapping in (None, "columns"):
+        for each in _by_every_thread(f, threads):
+            if (new := _accepted(f, each)) is not None:
+                steps.append(each)
+                f = new
     for nest in nests:
         for step in _preferred(nest, threads, width, mapping in ("nodes", "trees")):
             new = _accepted(f, step)
@@ -131,6 +143,42 @@ def _candidates(f: Func, nest: For, around: Around) -> list[_Candidate]:
         width = max((p[-1].width for p in places if p[-1] is not None), default=0) if by_column else 0
         found.append(_Candidate(loop, width))
     return found
+
+
+def _by_every_thread(f: Func, threads: int) -> Iterator[Replicate]:
+    """For each nest inside the recursion whose rows others need whole and that is little work: every thread's own."""
+    found = [(s, list(touches(f, (s,), around))) for s, around in _nests(f.body, Around()) if around.loops]
+    made = {t.buffer for _, each in found for t in each if t.writes}
+    scratch = {b.name for b in f.buffers if b.scope is Scope.SCRATCH}
+    by_all: set[str] = set()
+    for nest, each in found:
+        written = {t.buffer for t in each if t.writes}
+        needed = {t.buffer for t in each if not t.writes and t.buffer in scratch & made}
+        if not written <= scratch or not needed <= by_all | written or _is_product(nest):
+            continue
+        if _elements((nest,)) * (threads - 1) > MOST_REPEATED:
+            continue
+        if any(_reads_whole(those, written) for other, those in found if other is not nest):
+            by_all |= written
+            yield Replicate(tuple(sorted(written)))
+
+
+def _is_product(nest: For) -> bool:
+    """Is there a sum of a fixed number of terms in a nest?"""
+    written = {v for n in walk(nest) if isinstance(n, Store | Accumulate) for v in free_vars(n.index)}
+    loops = (n for n in walk(nest) if isinstance(n, For))
+    return any(loop.var not in written and (constant_extent(loop) or 0) > 1 for loop in loops)
+
+
+def _reads_whole(found: list[Touch], buffers: set[str]) -> bool:
+    """Does a nest with these accesses sum over the columns of one of `buffers`?"""
+    kept = {v for t in found if t.writes for e in t.index for v in free_vars(t.around.expand(e))}
+    for t in found:
+        if not t.writes and t.buffer in buffers:
+            summed = {loop.var for loop in t.around.loops} - kept
+            if free_vars(t.around.expand(t.index[-1])) & summed:
+                return True
+    return False
 
 
 def _is_copied(nest: For, around: Around) -> bool:
@@ -188,6 +236,24 @@ def _accepted(f: Func, step: Step[Func]) -> Func | None:
 def is_worth_sharing(f: Func, least_work: int = LEAST_WORK) -> bool:
     """Has a node so much work, in multiply-adds, that several threads may be faster than one?"""
     return sum(_products((s,)) for s, _ in _nests(f.body, Around())) >= least_work
+
+
+def _elements(body: tuple[Stmt, ...], times: int = 1) -> int:
+    """Elements that statements compute per row, if they run so many times."""
+    total = 0
+    for s in body:
+        match s:
+            case For(lo=Int(lo), hi=Int(hi)):
+                total += _elements(s.body, times * (hi - lo))
+            case For():
+                total += _elements(s.body, times)
+            case Store() | Accumulate():
+                total += times
+            case Switch(_, cases):  # on the number of rows
+                total += max((_elements(c.body, times) // max(1, c.value) for c in cases), default=0)
+            case _:
+                pass
+    return total
 
 
 def _products(body: tuple[Stmt, ...], times: int = 1) -> int:

@@ -47,6 +47,9 @@ class ParallelTrees(Step[Func]):
             what = f"the parallel loop {inside.var!r}" if isinstance(inside, For) else "a barrier"
             refuse(self, f"{self.groups!r} contains {what}.", f, self.groups)
         used = list(accesses((loop,)))
+        by_all = {b.name for b in f.buffers if b.scope is Scope.COPIED}
+        if name := next((a.buffer for a in used if a.writes and a.buffer in by_all), None):
+            refuse(self, f"{name!r} is computed by every thread for itself, for all parts.", f, self.groups)
         copied = self._copied(f, loop, used)
         names = Names(f)
         part = Var(names.fresh("part"))

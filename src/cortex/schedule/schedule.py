@@ -43,6 +43,7 @@ from cortex.schedule.parse_steps import parse_steps
 from cortex.schedule.peel import Peel
 from cortex.schedule.persist import Persist
 from cortex.schedule.reorder import Reorder
+from cortex.schedule.replicate import Replicate
 from cortex.schedule.resident import Resident
 from cortex.schedule.split import Split
 from cortex.schedule.stage import Stage
@@ -58,7 +59,7 @@ RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
     *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup, InputsInside),
     *(FixArity, Refactor, UnrollRecursion),
 )
-THREAD_STEPS: tuple[type[Step[Func]], ...] = (Parallel, ParallelTrees, Alone, PlaceBarriers, Persist)
+THREAD_STEPS: tuple[type[Step[Func]], ...] = (Parallel, ParallelTrees, Replicate, Alone, PlaceBarriers, Persist)
 GPU_STEPS: tuple[type[Step[Func]], ...] = (Items, ItemSums, Resident, AloneItem, PlaceItemBarriers)
 LOOP_STEPS: tuple[type[Step[Func]], ...] = (
     *(Fuse, Distribute, Flatten, Split, Peel, Unroll, Reorder, Tile, Vectorize, VectorReduce),

@@ -26,7 +26,7 @@ from cortex.codegen.llvm.writer import Array, Writer
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Accumulate, Buffer, Func, Mark, Scope, Storage, Store, value_type
-from cortex.ilir.private import private_stride
+from cortex.ilir.private import copied_rows, private_stride
 from cortex.ilir.statements import statements
 from cortex.ilir.streaming import stores_whole_vectors
 
@@ -102,7 +102,7 @@ def _assemble(f: Func, bodies: list[Writer], streamed: frozenset[str]) -> str:
     for b in buffers:
         # Other threads write what is shared, so a barrier must be taken to change it: such pointers are not `noalias`.
         # They still cannot alias the weights, which are.
-        shared = team and b.name in written and b.scope is not Scope.PRIVATE
+        shared = team and b.name in written and b.scope not in (Scope.PRIVATE, Scope.COPIED)
         # Inputs and results may be arrays of the caller's, which are aligned to their elements only.
         alignment = 4 if b.scope in (Scope.FIELD, Scope.STATE) else 64
         kind = f"{'' if shared else 'noalias '}nonnull {'' if b.name in written else 'readonly '}align {alignment}"
@@ -110,16 +110,17 @@ def _assemble(f: Func, bodies: list[Writer], streamed: frozenset[str]) -> str:
     parameters += [f"i64 {_name('size', name)}" for name in f.sizes]
 
     unpack, arguments = [], []
-    strides = [0] * len(f.index_functions)
-    strides += [private_stride(b) if team and b.scope is Scope.PRIVATE else 0 for b in buffers]
-    for i, stride in enumerate(strides):
-        unpack += [f"  %p{i} = getelementptr ptr, ptr %arrays, i64 {i}", f"  %a{i} = load ptr, ptr %p{i}, align 8"]
-        if stride:
-            unpack += [f"  %o{i} = mul i64 {THREAD}, {stride}", f"  %m{i} = getelementptr float, ptr %a{i}, i64 %o{i}"]
-        arguments.append(f"ptr %m{i}" if stride else f"ptr %a{i}")
     for i in range(len(f.sizes)):
         unpack += [f"  %q{i} = getelementptr i64, ptr %sizes, i64 {i}", f"  %s{i} = load i64, ptr %q{i}, align 8"]
-        arguments.append(f"i64 %s{i}")
+    copies = [None] * len(f.index_functions) + [_copy(f, b) if team else None for b in buffers]
+    for i, copy in enumerate(copies):
+        unpack += [f"  %p{i} = getelementptr ptr, ptr %arrays, i64 {i}", f"  %a{i} = load ptr, ptr %p{i}, align 8"]
+        if copy is not None:
+            size, elements = copy
+            unpack += [f"  %n{i} = mul i64 {size}, {elements}", f"  %o{i} = mul i64 {THREAD}, %n{i}"]
+            unpack += [f"  %m{i} = getelementptr float, ptr %a{i}, i64 %o{i}"]
+        arguments.append(f"ptr %m{i}" if copy is not None else f"ptr %a{i}")
+    arguments += [f"i64 %s{i}" for i in range(len(f.sizes))]
 
     if team:
         parameters += [f"i64 {THREAD}", f"i64 {THREADS}", f"ptr {TEAM}"]
@@ -156,6 +157,18 @@ def _assemble(f: Func, bodies: list[Writer], streamed: frozenset[str]) -> str:
         *_loop_metadata(bodies[-1].loops),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _copy(f: Func, b: Buffer) -> tuple[str, int] | None:
+    """Elements from one thread's copy of a buffer to the next, as two factors; None where there is one for all."""
+    match b.scope:
+        case Scope.PRIVATE:
+            return "1", private_stride(b)
+        case Scope.COPIED:
+            size, elements = copied_rows(b)
+            return "1" if size is None else f"%s{f.sizes.index(size)}", elements
+        case _:
+            return None
 
 
 def _choice(places: list[str], vector: int, plain: str, streamed: str) -> list[str]:

@@ -91,11 +91,12 @@ def prepare(
 
 
 def _storage(b: Buffer, sizes: Mapping[str, int], value: Array | None, threads: int) -> Array:
-    """The memory of a buffer, padded and aligned as the code expects it; of a private one, the first thread's copy."""
+    """The memory of a buffer, padded and aligned as the code expects it; of one per thread, the first thread's copy."""
     shape = tuple(_extent(e, sizes) for e in extents(b))
     dtype = np.dtype(_DTYPES[b.dtype])
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    others = (threads - 1) * private_stride(b) * dtype.itemsize if b.scope is Scope.PRIVATE else 0
+    stride = {Scope.PRIVATE: private_stride(b) * dtype.itemsize, Scope.COPIED: size}.get(b.scope, 0)
+    others = (threads - 1) * stride
     raw = np.zeros(size + others + _ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
     array: Array = raw[start : start + size].view(dtype).reshape(shape)
