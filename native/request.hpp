@@ -207,7 +207,8 @@ class Request {
   // agenda.cpp
   void rank_by_agenda();
   bool link_parents();
-  void find_levels(const std::vector<std::int32_t>& kind, bool children_follow);
+  template <class NodeAt>
+  void find_levels(const std::vector<std::int32_t>& kind, NodeAt node_at);
 
   // fields.cpp
   void check_needs();
