@@ -60,12 +60,15 @@ void Request::clear() {
 std::size_t Request::bytes() const {
   const Graph& g = graph_;
   const Numbering& n = numbering_;
+  const Agenda& a = n.agenda;
   const Duplicates& d = duplicates_;
   return bytes_of(g.edge_start) + bytes_of(g.edge_child) + bytes_of(g.list_len) + bytes_of(g.height) +
          bytes_of(g.kind) + bytes_of(g.roots) + bytes_of(n.id_of) + bytes_of(n.node_of) + bytes_of(n.group_start) +
          bytes_of(n.group_len) + bytes_of(n.group_kind) + bytes_of(n.rank) + bytes_of(n.group_kind_of) +
          bytes_of(n.part) + bytes_of(n.part_group) + bytes_of(n.windows) + bytes_of(n.count) +
-         bytes_of(n.sorted) + bytes_of(n.by_group) + bytes_of(d.unique_of) + bytes_of(d.first) + bytes_of(d.ints) +
+         bytes_of(n.sorted) + bytes_of(n.by_group) + bytes_of(a.kinds) + bytes_of(a.nodes_at) +
+         bytes_of(a.level) + bytes_of(a.waits_for) + bytes_of(a.most) + bytes_of(a.first_above) +
+         bytes_of(a.next_ready) + bytes_of(a.next_above) + bytes_of(a.parent) + bytes_of(d.unique_of) + bytes_of(d.first) + bytes_of(d.ints) +
          bytes_of(d.floats) + bytes_of(objects_) + bytes_of(root_objects_) + bytes_of(edge_objects_) +
          calls_.bytes() + bytes_of(node_calls_) + bytes_of(edge_calls_) +
          bytes_of(kept_) + bytes_of(frames_) + bytes_of(demand_) + table_.bytes();

@@ -1,10 +1,11 @@
 // One request on its way from the user's structures to the linear form.
 //
 // The stages run in the order of the members below: `read` (walk.cpp, walk_calls.cpp, arrays.cpp), `classify` (classify.cpp), `dedup`
-// where the spec asks for it (dedup.cpp), `choose_variants` (variants.cpp), `number` (number.cpp, batching.cpp), then
+// where the spec asks for it (dedup.cpp), `choose_variants` (variants.cpp), `number` (number.cpp, batching.cpp, agenda.cpp), then
 // `emit` (emit.cpp, fields.cpp) into arrays that the caller owns.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,22 @@ struct Graph {
 // The first of a linear form's sizes, by position.
 enum Size : std::size_t { kNumNodes, kNumGroups, kNumRoots, kMaxGroup, kFirstListSize };
 
+// Room for the batching policy "agenda".
+struct Agenda {
+  struct Kind {
+    std::int32_t first = -1, ready = 0;  // of the nodes that are ready, as a chain, and their number
+    std::int32_t next = 0;               // nodes that have not run, of the levels up to the present one
+    std::int32_t level = 0, last = 0;    // the present level and the end of all, as places in `nodes_at`
+  };
+  using Four = std::array<std::int32_t, 4>;  // kinds
+  std::vector<Kind> kinds;
+  std::vector<Four> most;                            // per node and kind: the nodes of the kind on one way down
+  std::vector<std::int32_t> nodes_at;                // per kind and level
+  std::vector<std::int32_t> level, waits_for;        // per node
+  std::vector<std::int32_t> first_above, next_ready;  // per node: an edge that leads to it; the next of its chain
+  std::vector<std::int32_t> next_above, parent;      // per edge: another that leads to the same node; whose it is
+};
+
 // The order of the linear form; see lower/linear_form.py for what it promises.
 struct Numbering {
   std::vector<std::int32_t> id_of, node_of;
@@ -49,6 +66,7 @@ struct Numbering {
   std::vector<std::int32_t> windows;     // per window its first group and, for each kind the spec asks for, where its
                                          // nodes begin in kind_node; then the same for one more, which is empty
   std::vector<std::int32_t> count, sorted, by_group;  // room for sorting
+  Agenda agenda;
 };
 
 // Nodes that were merged, and the fields as they were read to compare them.
@@ -183,8 +201,14 @@ class Request {
 
   // batching.cpp
   const std::vector<std::int32_t>& ranks();
+  void sort_by_height();
   void rank_by_depth();
+
+  // agenda.cpp
   void rank_by_agenda();
+  bool link_parents();
+  template <class NodeAt>
+  void find_levels(const std::vector<std::int32_t>& kind, NodeAt node_at);
 
   // fields.cpp
   void check_needs();

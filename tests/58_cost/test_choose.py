@@ -15,11 +15,15 @@ from cortex import compiler, zoo
 from cortex.codegen.target import Target
 from cortex.compiler import RECURSION_STEPS
 from cortex.cost import choose
-from cortex.cost.choose import Considered, recursion_steps, sharing
+from cortex.cost.choose import ALWAYS, Considered, recursion_steps, sharing
 from cortex.cost.machine import Machine
 from cortex.cost.tuned import file_of, remember, remembered
 from cortex.cost.typical import typical
+from cortex.frontend.trace import Trace
+from cortex.frontend.weights import Weights
+from cortex.ir.step import apply
 from cortex.ra.simplify import simplify
+from cortex.recursion.batch import Batch
 from cortex.recursion.dedup import Dedup
 from cortex.recursion.inputs_inside import InputsInside
 from cortex.recursion.tabulate import Tabulate
@@ -96,6 +100,48 @@ def test_examples_that_repeat_themselves_are_computed_once(program: Any) -> None
         times[name] = considered(found, "Dedup").ratio or 1.0
         assert (Dedup() in steps) == considered(found, "Dedup").taken
     assert times["same"] < 0.8 < 1.0 < times["other"]
+
+
+def _by_operation(hidden: int) -> Any:
+    """A cell whose inner nodes are of two kinds, traced."""
+
+    @cortex.model
+    def by_operation(node: Any, w: Any) -> Any:
+        if node.is_leaf:
+            return w.E[node.word]
+        left, right = by_operation(node.left, w), by_operation(node.right, w)
+        if node.op == "a":
+            return cortex.tanh(w.A @ left + w.B @ right)
+        return cortex.tanh(w.C @ left + w.D @ right)
+
+    weights = {name: np.zeros((hidden, hidden), np.float32) for name in "ABCD"}
+    trace = Trace(by_operation, Weights(weights | {"E": np.zeros((5, hidden), np.float32)}))
+    trace.explore()
+    return simplify(trace.model())
+
+
+def test_kinds_that_alternate_run_by_an_agenda_where_groups_cost_more_than_it() -> None:
+    steps, found = recursion_steps(_by_operation(256), Machine.example(), typical)
+    assert Batch("agenda") in steps
+    assert any("agenda" in c.what and c.taken for c in found)
+    steps, found = recursion_steps(_by_operation(8), Machine.example(), typical)
+    assert Batch("agenda") not in steps
+    assert any("agenda" in c.what and not c.taken for c in found)
+
+
+def test_one_kind_of_inner_nodes_has_no_agenda(program: Any) -> None:
+    _, found = recursion_steps(simplify(program("tree_lstm", 64).traced), Machine.example(), typical)
+    assert not any("agenda" in c.what for c in found)
+
+
+def test_an_agenda_of_typical_requests_has_fewer_groups_of_the_same_nodes() -> None:
+    m = apply(_by_operation(8), ALWAYS)
+    for height, agenda in zip(typical(m), typical(Batch("agenda").apply(m)), strict=True):
+        assert agenda.sizes["num_nodes"] == height.sizes["num_nodes"]
+        assert height.sizes["num_groups"] * 3 // 4 <= agenda.sizes["num_groups"] < height.sizes["num_groups"]
+        for k in range(len(m.kinds)):
+            mine = [f.arrays["group_len"][f.arrays["group_kind"] == k].sum() for f in (height, agenda)]
+            assert mine[0] == mine[1]
 
 
 def test_compile_chooses_and_says_why() -> None:

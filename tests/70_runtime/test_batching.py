@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
@@ -20,9 +21,11 @@ Groups = list[tuple[int, list[int]]]
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
-    """Children, which have larger indices, and the kind of every node."""
+    """Children, which all have larger indices or all smaller ones, and the kind of every node."""
     n = draw(st.integers(0, 14))
     below = [draw(st.lists(st.integers(v + 1, n - 1), max_size=3)) if v + 1 < n else [] for v in range(n)]
+    if draw(st.booleans()):
+        below = [[n - 1 - c for c in children] for children in reversed(below)]
     return below, [draw(st.integers(0, KINDS - 1)) for _ in range(n)]
 
 
@@ -36,16 +39,34 @@ def longest(below: list[list[int]]) -> list[int]:
     return found
 
 
+def levels(below: list[list[int]], kinds: list[int]) -> list[int]:
+    """The greatest number of nodes of its own kind on a way down from every node."""
+
+    def most(v: int, kind: int) -> int:
+        return (kinds[v] == kind) + max((most(c, kind) for c in below[v]), default=0)
+
+    return [most(v, kind) for v, kind in enumerate(kinds)]
+
+
 def groups_of(policy: str, below: list[list[int]], kinds: list[int]) -> Groups:
     """Kind and nodes of every group, in the order they run, as lower/linear_form.py words it."""
     nodes = range(len(below))
     if policy == "agenda":
         groups: Groups = []
         done: set[int] = set()
+        level = levels(below, kinds)
         while len(done) < len(below):
-            ready = [v for v in nodes if v not in done and done.issuperset(below[v])]
-            kind = max(range(KINDS), key=lambda k: (sum(kinds[v] == k for v in ready), -k))
-            groups.append((kind, [v for v in ready if kinds[v] == kind]))
+            shares: list[tuple[Fraction, int, int]] = []
+            for k in range(KINDS):
+                turns = sum(kind == k for kind, _ in groups)
+                following = [v for v in nodes if v not in done and kinds[v] == k and level[v] <= turns + 1]
+                ready = [v for v in following if done.issuperset(below[v])]
+                if ready:
+                    shares.append((Fraction(len(ready), len(following)), len(ready), -k))
+            kind = -max(shares)[2]
+            groups.append(
+                (kind, [v for v in nodes if v not in done and kinds[v] == kind and done.issuperset(below[v])])
+            )
             done.update(groups[-1][1])
         return groups
     above = [[p for p in nodes if v in below[p]] for v in nodes]
@@ -111,6 +132,23 @@ def test_a_million_nodes_take_about_a_second(policy: str) -> None:
     found = linearizer.linearize(forest)
     assert perf_counter() - start < 5
     assert (found["arrays"]["children_child"] > found["arrays"]["children_parent"]).all()
+
+
+def test_an_agenda_waits_for_what_can_run_together() -> None:
+    """b waits for the b above an a, though more of them are ready than a; by height it has one group more."""
+    below, kinds = [[1], [2], [], [4], [], [6], []], [1, 0, 2, 1, 2, 1, 2]
+    agenda, height = ([(k, len(nodes)) for k, nodes in groups_of(p, below, kinds)] for p in ("agenda", "height"))
+    assert agenda == [(2, 3), (0, 1), (1, 3)]
+    assert height == [(2, 3), (0, 1), (1, 2), (1, 1)]
+
+
+def test_an_agenda_of_many_kinds_tells_no_levels_apart() -> None:
+    """A chain runs from its end, with more kinds than levels are kept for."""
+    spec = spec_of("agenda", [True] * 40)
+    forest = Forest.from_children([0, 1, 2, 3, 3], [1, 2, 3], fields={"tag": ["0", "1", "0", "1"]})
+    spec |= {"num_kinds": 40}
+    arrays = _native.Linearizer(spec).linearize(forest)["arrays"]
+    assert arrays["group_kind"].tolist() == [1, 0, 1, 0]
 
 
 def test_a_policy_must_be_known() -> None:

@@ -9,7 +9,8 @@ without sharing. Counted are its products (contractions with a sum), by kind of 
 
 Products that read no child's state form one group ahead of the recursion, as in `limit`; all others are in the group of
 their node. Groups of one height run at the same time on the same weights if they can, so they count as one: a
-weight that two kinds read is read once.
+weight that two kinds read is read once. A program that runs nodes of different heights together, where kinds alternate,
+reads weights less often than that, and may go below.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import get_args
 
 from cortex.cost.estimate import Estimate, Estimator
 from cortex.cost.machine import Machine
+from cortex.cost.typical import recurses
 from cortex.errors import ScheduleError
 from cortex.ilir.ir import Func
 from cortex.ir.step import Step, apply
@@ -77,15 +78,17 @@ def recursion_steps(
     has_examples: bool = False,
     table_bytes: int = TABLE_BYTES,
 ) -> tuple[Recursion, tuple[Considered, ...]]:
-    """The best steps for a simplified model. Without examples, what depends on their shapes is left as it is."""
+    """The best steps for a simplified model. Without examples, what depends on their shapes is left as it is, or, where
+    several kinds have inner nodes, taken for what it brings on random trees."""
     search = _Search(m, machine, requests, threads)
     search.tabulate(table_bytes)
     if search.has_inputs():
         loss = "one product over all nodes reads their weights once"
         search.consider(InputsInside(), "their weights are read with the others anyway", loss)
     if has_examples:
-        for policy in ("depth", "agenda"):
-            search.consider(Batch(policy), "its groups fill tiles better", "its groups fill tiles no better")
+        search.consider(Batch("depth"), "its groups fill tiles better", "its groups fill tiles no better")
+    if has_examples or search.alternates():
+        search.consider(Batch("agenda"), "its groups fill tiles better", "its groups fill tiles no better")
     if threads > 1:
         search.consider(Refactor(), "fewer barriers", "it saves no barrier that is worth the operators it repeats")
         if has_examples:
@@ -157,6 +160,10 @@ class _Search:
         """Are there products to be left in the recursion: of a kind that has a part in it?"""
         inside = {p.phase.kind for p in self.best.estimator.parts if p.phase.in_groups}
         return any(p.phase.kind in inside for p in self.best.estimator.parts if not p.phase.in_groups)
+
+    def alternates(self) -> bool:
+        """Are there several kinds of inner nodes, each with groups of its own?"""
+        return sum(recurses(kind) and kind.own_group for kind in self.best.model.kinds) > 1
 
     def tabulate(self, most_bytes: int) -> None:
         """Take tables for the kinds that gain most per byte, as far as memory goes."""

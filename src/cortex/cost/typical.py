@@ -1,7 +1,7 @@
 """Requests of typical shape for a model, for predictions when nobody has given any structures.
 
 Only what decides the cost is made: groups, and how many edges nodes have. A model that follows one child per node
-gets sequences; every other model gets trees with the sizes and depth of parse trees.
+gets sequences; every other model gets trees with the sizes and depth of parse trees. Kinds of inner nodes take turns.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ SEQUENCE = 50
 # Nodes by height in a parse tree of 19 words: the leaves, then inner nodes with two children each.
 PARSE_TREE = (19, 6, 3, 2, 2, 1, 1, 1, 1, 1)
 EDGES = 2
+# Of so many groups of a kind by height, "agenda" saves one where several kinds alternate: over random trees of 20 to
+# 150 nodes and 2 to 6 kinds of inner nodes 2198 groups are left of 2608, and of the fuzz tests' structures 135 of 173.
+AGENDA_SAVES_ONE_OF = 5
 
 
 def typical(m: ra.Model, threads: int = 1) -> list[LinearForm]:
@@ -70,6 +73,8 @@ def _request(m: ra.Model, batch: int, parts: int) -> LinearForm:
                 kinds.append(allowed[(i + height) % len(allowed)])
                 lengths.append((nodes * structures * (i + 1)) // shared - (nodes * structures * i) // shared)
                 heights.append(height)
+        if m.batching == "agenda" and len(inner) > 1:
+            _merge(kinds, lengths, heights, part_group[-1], inner)
         part_group.append(len(lengths))
     total = sum(lengths)
     ends = np.cumsum(lengths)
@@ -112,6 +117,16 @@ def _request(m: ra.Model, batch: int, parts: int) -> LinearForm:
     for field in m.fields:
         arrays[f"field_{field.name}"] = np.zeros(total, int)
     return LinearForm(sizes, arrays, {})
+
+
+def _merge(kinds: list[int], lengths: list[int], heights: list[int], first: int, inner: list[int]) -> None:
+    """Let the groups from `first` on be those of policy "agenda": every so often, the nodes of two run together."""
+    for kind in inner:
+        mine = [g for g in range(first, len(kinds)) if kinds[g] == kind and heights[g] > 0]
+        saved = mine[AGENDA_SAVES_ONE_OF - 1 :: AGENDA_SAVES_ONE_OF]
+        for g in reversed(saved):
+            lengths[mine[mine.index(g) - 1]] += lengths[g]
+            del kinds[g], lengths[g], heights[g]
 
 
 def _children(kind: ra.Kind) -> set[object]:

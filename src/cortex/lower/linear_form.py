@@ -25,9 +25,12 @@ Which nodes are a group is the policy's:
     depth    one depth and kind. Depth is 0 for a node that is nobody's child and one more than the deepest parent
              otherwise. Groups run by depth, descending, and within a depth in the order of the model's kinds. Ids
              rise with depth, so that nodes that are nobody's child come first; leaves are anywhere.
-    agenda   all nodes of one kind that are ready, their children having run, taken again and again for the kind that
-             has most of them; of equals, the first in the model. Leaves are anywhere, in one group for each kind of
-             leaf.
+    agenda   all nodes of one kind that are ready, their children having run, again and again. The level of a node is
+             the greatest number of nodes of its kind on a way down from it, itself included (1, in models of more than
+             32 kinds). The next nodes of a kind are those that have not run and whose level is at most one more than
+             the groups it has had; its ready nodes are among them. It is the turn of the kind of whose next nodes the
+             greatest share is ready; of equals, that with most ready nodes, then the first in the model. Leaves are
+             anywhere, in one group for each kind of leaf.
     none     one node. Groups run in the order of policy `height`, so that leaves come last.
 
 Parts. For programs that compute whole structures at once, each by one thread, a request is divided into parts: so

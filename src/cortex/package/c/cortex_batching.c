@@ -87,23 +87,94 @@ static int rank_by_depth(cortex_linear *l) {
   return CORTEX_OK;
 }
 
-/* Again and again, all ready nodes of the kind that has most of them; of equals, the first of the model. */
+/* Levels take room for so many kinds per node; with more kinds, all nodes of a kind are of one level. */
+#define MOST_KINDS_WITH_LEVELS 32
+
+/* The level of every node: the greatest number of nodes of its kind on a way down from it, itself included. */
+static int32_t *levels_of(cortex_linear *l) {
+  const int64_t n = l->n, kinds = l->d->num_kinds;
+  const int told_apart = kinds <= MOST_KINDS_WITH_LEVELS;
+  int32_t *level = cortex_reserve(l, ROOM_LEVEL, n, sizeof(int32_t));
+  int32_t *most = cortex_reserve(l, ROOM_MOST, told_apart ? n * kinds : 0, sizeof(int32_t)); /* per node and kind */
+  const int32_t *order = rising(l);
+  if (!level || !most || !order) return NULL;
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t v = order[i];
+    int32_t *mine = most + (told_apart ? v * kinds : 0);
+    level[v] = 1;
+    if (!told_apart) continue;
+    memset(mine, 0, (size_t)kinds * sizeof(int32_t));
+    for (int64_t e = l->edge_start[v]; e < l->edge_start[v + 1]; ++e) {
+      const int32_t child = l->edge_child[e];
+      for (int64_t k = 0; child >= 0 && k < kinds; ++k)
+        if (most[child * kinds + k] > mine[k]) mine[k] = most[child * kinds + k];
+    }
+    level[v] = ++mine[l->group_kind_of[v]];
+  }
+  return level;
+}
+
+/* A kind on the agenda. */
+typedef struct {
+  int32_t first, ready; /* of the nodes that are ready, as a chain, and their number */
+  int32_t next;         /* nodes that have not run, of the levels up to the present one */
+  int32_t level, last;  /* the present level and the end of all, as places among the numbers of nodes at levels */
+} kind_on_agenda;
+
+/* Give every kind its levels, and count the nodes at each. */
+static const int32_t *nodes_at_levels(cortex_linear *l, const int32_t *level, kind_on_agenda *kinds) {
+  int32_t room = 0;
+  memset(kinds, 0, (size_t)l->d->num_kinds * sizeof *kinds);
+  for (int64_t v = 0; v < l->n; ++v)
+    if (level[v] > kinds[l->group_kind_of[v]].last) kinds[l->group_kind_of[v]].last = level[v];
+  for (int32_t k = 0; k < l->d->num_kinds; ++k) {
+    kinds[k].first = -1;
+    kinds[k].level = room;
+    room = kinds[k].last += room;
+  }
+  int32_t *nodes_at = cortex_reserve(l, ROOM_NODES_AT, room, sizeof(int32_t));
+  if (!nodes_at) return NULL;
+  memset(nodes_at, 0, (size_t)room * sizeof(int32_t));
+  for (int64_t v = 0; v < l->n; ++v) ++nodes_at[kinds[l->group_kind_of[v]].level + level[v] - 1];
+  for (int32_t k = 0; k < l->d->num_kinds; ++k)
+    if (kinds[k].level < kinds[k].last) kinds[k].next = nodes_at[kinds[k].level];
+  return nodes_at;
+}
+
+/* The kind whose turn it is: it has the greatest share of its next nodes ready; NULL if no node is. */
+static kind_on_agenda *whose_turn(cortex_linear *l, kind_on_agenda *kinds) {
+  kind_on_agenda *best = NULL;
+  for (kind_on_agenda *k = kinds; k < kinds + l->d->num_kinds; ++k) {
+    if (k->ready == 0) continue;
+    if (best) {
+      const int64_t mine = (int64_t)k->ready * best->next, other = (int64_t)best->ready * k->next;
+      if (mine < other || (mine == other && k->ready <= best->ready)) continue;
+    }
+    best = k;
+  }
+  return best;
+}
+
+static void enter(kind_on_agenda *kind, int32_t v, int32_t *following) {
+  following[v] = kind->first;
+  kind->first = v;
+  ++kind->ready;
+}
+
+/* Again and again, all ready nodes of the kind that has least to wait for. */
 static int rank_by_agenda(cortex_linear *l) {
   const int64_t n = l->n;
-  const int32_t kinds = l->d->num_kinds;
   int32_t *waits_for = cortex_reserve(l, ROOM_WAITS, n, sizeof(int32_t));
   int32_t *parent_start = cortex_reserve(l, ROOM_PARENT_START, n + 2, sizeof(int32_t));
   int32_t *parent = cortex_reserve(l, ROOM_PARENT, l->edge_start[n], sizeof(int32_t));
-  int32_t *next = cortex_reserve(l, ROOM_NEXT, n, sizeof(int32_t)); /* ready nodes of a kind, as a chain */
-  int32_t *ready = cortex_reserve(l, ROOM_READY, 2 * (int64_t)kinds, sizeof(int32_t));
-  if (!waits_for || !parent_start || !parent || !next || !ready) return CORTEX_OUT_OF_MEMORY;
-  int32_t *head = ready, *count = ready + kinds;
+  int32_t *following = cortex_reserve(l, ROOM_NEXT, n, sizeof(int32_t)); /* of the ready nodes of a kind */
+  kind_on_agenda *kinds = cortex_reserve(l, ROOM_READY, l->d->num_kinds, sizeof *kinds);
+  const int32_t *level = levels_of(l);
+  if (!waits_for || !parent_start || !parent || !following || !kinds || !level) return CORTEX_OUT_OF_MEMORY;
+  const int32_t *nodes_at = nodes_at_levels(l, level, kinds);
+  if (!nodes_at) return CORTEX_OUT_OF_MEMORY;
   memset(waits_for, 0, (size_t)n * sizeof(int32_t));
   memset(parent_start, 0, (size_t)(n + 2) * sizeof(int32_t));
-  for (int32_t k = 0; k < kinds; ++k) {
-    head[k] = -1;
-    count[k] = 0;
-  }
   for (int64_t e = 0; e < l->edge_start[n]; ++e)
     if (l->edge_child[e] >= 0) ++parent_start[(int64_t)l->edge_child[e] + 2];
   for (int64_t v = 0; v < n; ++v) parent_start[v + 2] += parent_start[v + 1];
@@ -113,31 +184,20 @@ static int rank_by_agenda(cortex_linear *l) {
       parent[parent_start[(int64_t)l->edge_child[e] + 1]++] = (int32_t)v;
       ++waits_for[v];
     }
-  for (int64_t v = 0; v < n; ++v) {
-    if (waits_for[v] > 0) continue;
-    next[v] = head[l->group_kind_of[v]];
-    head[l->group_kind_of[v]] = (int32_t)v;
-    ++count[l->group_kind_of[v]];
-  }
+  for (int32_t v = 0; v < n; ++v)
+    if (waits_for[v] == 0) enter(&kinds[l->group_kind_of[v]], v, following);
   for (int32_t turn = 0;; ++turn) {
-    int32_t most = 0;
-    for (int32_t k = 1; k < kinds; ++k)
-      if (count[k] > count[most]) most = k;
-    int32_t v = head[most];
-    if (v < 0) return CORTEX_OK;
-    head[most] = -1;
-    count[most] = 0;
-    while (v >= 0) {
-      const int32_t following = next[v];
+    kind_on_agenda *best = whose_turn(l, kinds);
+    if (!best) return CORTEX_OK;
+    best->next -= best->ready;
+    if (++best->level < best->last) best->next += nodes_at[best->level];
+    int32_t v = best->first;
+    best->first = -1;
+    best->ready = 0;
+    for (; v >= 0; v = following[v]) {
       l->rank[v] = turn;
-      for (int32_t p = parent_start[v]; p < parent_start[v + 1]; ++p) {
-        const int32_t above = parent[p], kind = l->group_kind_of[above];
-        if (--waits_for[above] > 0) continue;
-        next[above] = head[kind];
-        head[kind] = above;
-        ++count[kind];
-      }
-      v = following;
+      for (int32_t p = parent_start[v]; p < parent_start[v + 1]; ++p)
+        if (--waits_for[parent[p]] == 0) enter(&kinds[l->group_kind_of[parent[p]]], parent[p], following);
     }
   }
 }
