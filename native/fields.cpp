@@ -295,9 +295,14 @@ void Request::reach(const Path& path, std::size_t at, std::int32_t from, F found
 }
 
 void Request::check_needs() {
+  const KindUse* const kinds = spec_.kinds.data();
+  const std::int64_t* const first = graph_.edge_start.data();
   for (std::size_t v = 0; v < graph_.num_nodes(); ++v)
-    for (const Path& path : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].needs)
-      reach(path, 0, static_cast<std::int32_t>(v), [](std::int32_t) {});
+    for (const Path& path : kinds[graph_.kind[v]].needs) {
+      const bool is_slot = path.size() == 1 && path[0].kind == Hop::Kind::kSlot;  // as nearly all are
+      if (!is_slot || graph_.edge_child[static_cast<std::size_t>(first[v] + path[0].relation)] < 0)
+        reach(path, 0, static_cast<std::int32_t>(v), [](std::int32_t) {});
+    }
 }
 
 void Request::collect_reads() {

@@ -155,6 +155,8 @@ class Request {
   std::int32_t expand_list(const Accessor& list, PyObject* node);
   [[noreturn]] void refuse_gap(const Accessor& list);
   void add_edge(PyObject* child);
+  [[noreturn]] void too_many_nodes();
+  [[noreturn]] void too_many_children();
   [[noreturn]] void cycle(std::int64_t edge, std::int32_t from, std::int32_t to);
 
   // walk_calls.cpp

@@ -121,17 +121,28 @@ std::int32_t Request::number_at(std::int64_t edge, std::int32_t next) {
   return child ? table_.find_or_add(child, next, objects_) : -1;
 }
 
+void Request::too_many_nodes() {
+  structure_error("the structures have more than " + std::to_string(spec_.max_nodes) +
+                  " nodes, the limit of one request; split it into smaller batches, give it as arrays (Forest), or, "
+                  "if it should be small, see whether reading its children makes new nodes without end");
+}
+
 // Add a node, whose edges follow.
 void Request::add_node(PyObject* node) {
-  if (objects_.size() >= static_cast<std::size_t>(spec_.max_nodes)) {
-    structure_error("the structures have more than " + std::to_string(spec_.max_nodes) +
-                    " nodes, the limit of one request; split it into smaller batches, give it as arrays (Forest), or, "
-                    "if it should be small, see whether reading its children makes new nodes without end");
-  }
+  if (objects_.size() >= static_cast<std::size_t>(spec_.max_nodes)) too_many_nodes();
   if (objects_.size() % kSignalInterval == kSignalInterval - 1 && PyErr_CheckSignals() < 0) throw nb::python_error();
   objects_.push_back(node);
   graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
   graph_.height.push_back(-1);
+}
+
+// Add an edge of the last node. Takes over the reference to `child`.
+inline void Request::add_edge(PyObject* child) {
+  edge_objects_.push_back(child);
+  __builtin_prefetch(reinterpret_cast<const char*>(child) + kLine);  // the first line was fetched to count the reference
+  graph_.edge_child.push_back(-1);
+  const std::size_t count = edge_objects_.size() - static_cast<std::size_t>(graph_.edge_start.back());
+  if (count > static_cast<std::size_t>(spec_.max_nodes) + spec_.slots.size()) too_many_children();
 }
 
 // Add `node` and the edges to its children; says whether it has any. A leaf is finished at once.
@@ -246,16 +257,9 @@ void Request::refuse_gap(const Accessor& list) {
                   "None if the next child is to have its place, or give each child an attribute of its own");
 }
 
-// Takes over the reference to `child`.
-void Request::add_edge(PyObject* child) {
-  edge_objects_.push_back(child);
-  __builtin_prefetch(reinterpret_cast<const char*>(child) + kLine);  // the first line was fetched to count the reference
-  graph_.edge_child.push_back(-1);
-  if (edge_objects_.size() - static_cast<std::size_t>(graph_.edge_start.back()) >
-      static_cast<std::size_t>(spec_.max_nodes) + spec_.slots.size()) {
-    structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + " has more than " +
-                    std::to_string(spec_.max_nodes) + " children, the limit of one request");
-  }
+void Request::too_many_children() {
+  structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + " has more than " +
+                  std::to_string(spec_.max_nodes) + " children, the limit of one request");
 }
 
 void Request::cycle(std::int64_t edge, std::int32_t from, std::int32_t to) {
