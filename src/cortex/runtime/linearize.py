@@ -37,6 +37,7 @@ from cortex.ra.ir import (
     Field,
     HasLength,
     Hop,
+    IsAboveLeaves,
     IsLeaf,
     IsNone,
     Item,
@@ -232,6 +233,8 @@ def _test(test: Test) -> tuple[Any, ...]:
     match test:
         case IsLeaf(path):
             return ("is_leaf", _path(path))
+        case IsAboveLeaves(path):
+            return ("is_above_leaves", _path(path))
         case IsNone(name, path):
             return ("is_none", name, _path(path))
         case Length(name, path):
@@ -269,7 +272,7 @@ def _tested(m: Model) -> Iterator[str]:
     for kind in m.kinds:
         for fact in kind.guard:
             match fact.test:
-                case IsLeaf():
+                case IsLeaf() | IsAboveLeaves():
                     pass
                 case IsNone(name) | Length(name) | HasLength(name) | Counts(name) | Equals(name) | Value(name):
                     yield name
