@@ -84,7 +84,7 @@ def test_barriers_are_saved_only_where_there_are_any(program: Any) -> None:
 
 def test_examples_that_repeat_themselves_are_computed_once(program: Any) -> None:
     p = program("tree_lstm", 64)
-    same, other = ([p.small(Random(seed)) for seed in seeds] for seeds in ([1] * 12, range(12)))
+    same, other = ([p.small(Random(seed)) for seed in seeds] for seeds in ([3] * 12, range(12)))
     times = {}
     for name, structures in (("same", same), ("other", other)):
         steps, found = recursion_steps(

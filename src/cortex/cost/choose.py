@@ -27,6 +27,7 @@ from cortex.recursion.inputs_inside import InputsInside
 from cortex.recursion.refactor import Refactor
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Candidate, Tabulate, candidate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts, leaf_products
 from cortex.recursion.unroll import UnrollRecursion
 from cortex.schedule.parallel_default import Mapping
 
@@ -80,6 +81,8 @@ def recursion_steps(
     """The best steps for a simplified model. Without examples, what depends on their shapes is left as it is."""
     search = _Search(m, machine, requests, threads)
     search.tabulate(table_bytes)
+    if has_examples and table_bytes:
+        search.tabulate_leaf_products(table_bytes)
     if search.has_inputs():
         loss = "one product over all nodes reads their weights once"
         search.consider(InputsInside(), "their weights are read with the others anyway", loss)
@@ -123,13 +126,13 @@ class _Search:
         self.recursion = ALWAYS
         self.considered: list[Considered] = []
         self._last: Estimator | None = None
-        self.best = self.estimate(ALWAYS)
+        self.best = self.plain = self.estimate(ALWAYS)
 
-    def estimate(self, recursion: Recursion) -> _Times:
+    def estimate(self, recursion: Recursion, threads: int | None = None) -> _Times:
         m = apply(self.m, recursion)
         estimator = self._estimator(lower(m, self.machine.lanes))
         forms = self.requests(m)
-        estimates = tuple(estimator(form, self.threads) for form in forms)
+        estimates = tuple(estimator(form, threads or self.threads) for form in forms)
         walking = WALK_US + HASH_US * m.dedup + AGENDA_US * (m.batching == "agenda")
         nodes = [len(form.arrays.get("order", ())) or form.sizes["num_nodes"] for form in forms]
         outside = [self.machine.call / 1e3 + walking * n for n in nodes]
@@ -176,6 +179,40 @@ class _Search:
             gain = f"a look-up in {_size(c.bytes)}"
             below = 1.0 if c.bytes <= self.machine.l1 else GAIN  # less work, and its reading can hardly cost more
             self.consider(Tabulate(c.kind.name), gain, f"{gain} is not faster than computing it", below)
+
+    def tabulate_leaf_products(self, most_bytes: int) -> None:
+        """Let nodes above leaves look up products if that pays.
+
+        It changes the last bits of results, which must not depend on the number of threads: one is asked, whatever
+        tables pay on several.
+        """
+        step, found = TabulateLeafProducts(most_bytes), leaf_products(self.plain.model)
+        if isinstance(found, str):
+            return
+        tables = {
+            k.name: c for k in self.plain.model.kinds if isinstance(c := candidate(self.plain.model, k), Candidate)
+        }
+        size = sum(c.bytes for c in tables.values()) + found.bytes
+        filling = found.rows.limit * found.multiply_adds / self.machine.lanes * self.machine.fma / 1e3
+        if size > most_bytes:
+            why = f"with it, tables would take {_size(size)} and {_size(most_bytes)} are allowed"
+            self.considered.append(Considered(repr(step), None, False, why))
+            return
+        if filling > FILLING_US:
+            why = f"its table would take {filling / 1e6:.1f} s to fill when the weights are loaded"
+            self.considered.append(Considered(repr(step), None, False, why))
+            return
+        leaf = found.rows.kind.name
+        before = (*ALWAYS, Tabulate(leaf, most_bytes)) if leaf in tables else ALWAYS
+        ratio = self.estimate((*before, step), 1).over(self.estimate(before, 1))
+        taken = ratio < GAIN
+        why = (
+            f"in {_size(found.bytes)} nodes above leaves {'have' if taken else 'would have'} products of their children"
+        )
+        self.considered.append(Considered(repr(step), ratio, taken, why, step))
+        if taken:
+            self.recursion = (*self.recursion, step)
+            self.best = self.estimate(self.recursion)
 
     def _tables(self) -> Iterator[Candidate]:
         for kind in self.best.model.kinds:

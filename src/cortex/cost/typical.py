@@ -32,6 +32,7 @@ SEQUENCE = 50
 # Nodes by height in a parse tree of 19 words: the leaves, then inner nodes with two children each.
 PARSE_TREE = (19, 6, 3, 2, 2, 1, 1, 1, 1, 1)
 EDGES = 2
+ABOVE_LEAVES, NOT_ABOVE_LEAVES = ra.Fact(ra.IsAboveLeaves(), True), ra.Fact(ra.IsAboveLeaves(), False)
 
 
 def typical(m: ra.Model, threads: int = 1) -> list[LinearForm]:
@@ -40,8 +41,13 @@ def typical(m: ra.Model, threads: int = 1) -> list[LinearForm]:
 
 
 def recurses(kind: ra.Kind) -> bool:
-    """Does this kind read a child's state?"""
-    return any(isinstance(let.op, ra.State | ra.OverChildren) for let in kind.lets)
+    """Does this kind read a child's state, or know about its children?"""
+    return any(isinstance(let.op, ra.State | ra.OverChildren) for let in kind.lets) or ABOVE_LEAVES in kind.guard
+
+
+def _at_height(kind: ra.Kind, height: int) -> bool:
+    """Can a node of this kind, which has children, have this height?"""
+    return (ABOVE_LEAVES if height > 1 else NOT_ABOVE_LEAVES) not in kind.guard
 
 
 def _windows(lengths: list[int]) -> Array:
@@ -64,7 +70,8 @@ def _request(m: ra.Model, batch: int, parts: int) -> LinearForm:
     for part in range(parts):
         structures = batch * (part + 1) // parts - batch * part // parts
         for height, nodes in enumerate(levels):
-            allowed = leaves if height == 0 or not inner else inner
+            fitting = [k for k in inner if _at_height(m.kinds[k], height)]
+            allowed = leaves if height == 0 or not fitting else fitting
             shared = min(len(allowed), nodes * structures)
             for i in range(shared):
                 kinds.append(allowed[(i + height) % len(allowed)])

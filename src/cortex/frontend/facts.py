@@ -14,7 +14,22 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample
-from cortex.ra.ir import Counts, Each, Equals, Fact, HasLength, Hop, IsAboveLeaves, IsLeaf, IsNone, Item, Length, Slot, Test, Value
+from cortex.ra.ir import (
+    Counts,
+    Each,
+    Equals,
+    Fact,
+    HasLength,
+    Hop,
+    IsAboveLeaves,
+    IsLeaf,
+    IsNone,
+    Item,
+    Length,
+    Slot,
+    Test,
+    Value,
+)
 
 Answer = bool | int | float | str | None
 Path = tuple[Hop, ...]

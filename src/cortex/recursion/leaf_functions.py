@@ -28,7 +28,9 @@ class LeafFunctions:
         """What tables must have, each once."""
         return tuple(dict.fromkeys(function for _, function in self.found.values()))
 
-    def looked_up(self, columns: Mapping[Function, str], declared: Declared) -> tuple[tuple[ir.Let, ...], tuple[str, ...]]:
+    def looked_up(
+        self, columns: Mapping[Function, str], declared: Declared
+    ) -> tuple[tuple[ir.Let, ...], tuple[str, ...]]:
         """The lets with look-ups for what the parameters `columns` have, and the results."""
         b = Builder(declared, [let.name for let in self.lets])
         words: dict[Path, str] = {}

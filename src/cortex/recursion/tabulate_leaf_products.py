@@ -8,9 +8,10 @@ from math import prod
 
 from cortex.ir.step import Step, step
 from cortex.ra import ir
-from cortex.ra.shapes import Declared
+from cortex.ra.guards import can_be_leaf
+from cortex.ra.shapes import Declared, terms
 from cortex.recursion.leaf_functions import LeafFunctions, above_leaves
-from cortex.recursion.leaf_rows import LeafRows
+from cortex.recursion.leaf_rows import Function, LeafRows
 from cortex.recursion.refuse import refuse, refuse_model, refuse_unrolled
 
 FLOAT_BYTES = 4
@@ -60,12 +61,17 @@ class LeafProducts:
 
     model: ir.Model
     rows: LeafRows
-    types: tuple[ir.TensorType, ...]
+    functions: tuple[Function, ...]
 
     @property
     def row_bytes(self) -> int:
         """The memory that one value of the field takes more."""
-        return sum(FLOAT_BYTES * prod(t.shape) for t in self.types)
+        return sum(FLOAT_BYTES * prod(f[-1].type.shape) for f in self.functions)
+
+    @property
+    def multiply_adds(self) -> int:
+        """What computing the columns takes for one value of the field."""
+        return sum(_multiply_adds(function) for function in self.functions)
 
     @property
     def bytes(self) -> int:
@@ -81,7 +87,7 @@ def table_bytes(m: ir.Model) -> int:
 
 def leaf_products(m: ir.Model) -> LeafProducts | str:
     """`m` after the step whatever it takes, or why that cannot be done."""
-    leaves = [kind for kind in m.kinds if _can_be_leaf(kind, m)]
+    leaves = [kind for kind in m.kinds if can_be_leaf(kind, m)]
     if len(leaves) != 1:
         names = ", ".join(repr(kind.name) for kind in leaves) or "none"
         return f"leaves must be of one kind, for a node to know how they are computed; kinds they can be of: {names}."
@@ -89,18 +95,29 @@ def leaf_products(m: ir.Model) -> LeafProducts | str:
     if isinstance(rows, str):
         return f"kind {leaves[0].name!r}, that of leaves, {rows}."
     declared = Declared.of(m)
-    functions = {
-        kind.name: f for kind in m.kinds if (f := above_leaves(kind, rows, declared)) is not None and kind != leaves[0]
-    }
+    open_kinds = [kind for kind in m.kinds if all(fact.test != ir.IsAboveLeaves() for fact in kind.guard)]
+    functions = {kind.name: f for kind in open_kinds if (f := above_leaves(kind, rows, declared)) is not None}
     if not functions:
-        return "no kind multiplies states of its children, or sums of them, with parameters."
+        done = " that does not look them up already" if len(open_kinds) < len(m.kinds) else ""
+        return f"no kind{done} multiplies states of its children, or sums of them, with parameters."
     wanted = tuple(dict.fromkeys(x for f in functions.values() for x in f.wanted))
     with_rows, params = rows.extend(m, wanted)
     columns = dict(zip(wanted, params, strict=True))
     declared = Declared.of(with_rows)
     taken = {kind.name for kind in m.kinds}
     kinds = tuple(k for kind in m.kinds for k in _split(kind, functions.get(kind.name), columns, declared, taken))
-    return LeafProducts(replace(with_rows, kinds=kinds), rows, tuple(x[-1].type for x in wanted))
+    return LeafProducts(replace(with_rows, kinds=kinds), rows, wanted)
+
+
+def _multiply_adds(function: Function) -> int:
+    types = {let.name: let.type for let in function}
+    found = 0
+    for let in function:
+        if isinstance(let.op, ir.Contract):
+            tx, ty, _ = terms(let.op.spec)
+            shapes = types[let.op.x].shape + types[let.op.y].shape
+            found += prod(dict(zip(tx + ty, shapes, strict=True)).values())
+    return found
 
 
 def _split(
@@ -117,22 +134,3 @@ def _split(
     test = ir.IsAboveLeaves()
     yield replace(kind, name=name, guard=(*kind.guard, ir.Fact(test, True)), lets=lets, results=results)
     yield replace(kind, guard=(*kind.guard, ir.Fact(test, False)))
-
-
-def _can_be_leaf(kind: ir.Kind, m: ir.Model) -> bool:
-    """May a node of this kind have no child in any relation?"""
-    for fact in kind.guard:
-        match fact:
-            case ir.Fact(ir.IsLeaf(()), answer):
-                return answer is True
-            case ir.Fact(ir.IsAboveLeaves(()), True):
-                return False
-            case ir.Fact(ir.IsNone(name, ()), False) if name in m.slots:
-                return False
-            case ir.Fact(ir.HasLength(name, count, ()), answer) if name in m.lists and answer is (count > 0):
-                return False  # there are some, or there are not none
-            case ir.Fact(ir.Length(name, ()), answer) if name in m.lists and answer:
-                return False
-    paths = [let.op.path for let in kind.lets if isinstance(let.op, ir.State | ir.Field)]
-    paths += [fact.test.path for fact in kind.guard]
-    return not any(path and not isinstance(path[0], ir.Each) for path in paths)

@@ -79,7 +79,9 @@ def _tags(relations: Iterable[Relation], attributes: Iterable[Way | Storing | Ro
 def _needed(m: Model) -> list[list[str]]:
     """For each kind, the relations that its code follows; none where a call's kind depends on other calls'."""
     tests = [fact.test for kind in m.kinds for fact in kind.guard]
-    if any(test.path or isinstance(test, IsLeaf | IsAboveLeaves) for test in tests) or any(kind.variant_of for kind in m.kinds):
+    if any(test.path or isinstance(test, IsLeaf | IsAboveLeaves) for test in tests) or any(
+        kind.variant_of for kind in m.kinds
+    ):
         return []
     return [sorted({name for let in kind.lets for name in _followed(let)}) for kind in m.kinds]
 

@@ -95,9 +95,7 @@ class _Widening:
         pattern = find_pattern(self._traces(traces), tuple(self.k.lists))
         guard = open_lengths(self.kind.guard, self.chosen)
         asked = frozenset(
-            t.name
-            for t in asked_of_items(traces[0][1].guard, self.chosen)
-            if not isinstance(t, IsLeaf | IsAboveLeaves)
+            t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf | IsAboveLeaves)
         )
         relations = tuple(self._of_relations(dict.fromkeys(self.chosen, 0)))
         if not relations:
