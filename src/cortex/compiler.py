@@ -176,11 +176,15 @@ def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Targe
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the automatic scheduler is to be good for: examples, if there are any, and tables of at most some size."""
+    """What the automatic scheduler is to be good for: examples, if there are any, and tables of at most some size.
+
+    `leaf_products` says whether nodes above leaves look up products, where code that does or does not is in use.
+    """
 
     trace: Trace | None = None
     examples: list[Any] | None = None
     table_bytes: int = TABLE_BYTES
+    leaf_products: bool | None = None
 
     @cached_property
     def batches(self) -> list[list[Any]]:
@@ -202,7 +206,7 @@ class Wishes:
     def fingerprint(self, m: ra.Model) -> str:
         """Equal for equal wishes: of examples, all that linearizing them tells."""
         examples = [form.digest() for form in self.requests(m)] if self.batches else []
-        return repr((self.table_bytes, examples))
+        return repr((self.table_bytes, self.leaf_products, examples))
 
 
 @dataclass(frozen=True)
@@ -274,6 +278,7 @@ class Plan:
             threads=self.threads,
             has_examples=bool(wishes.batches),
             table_bytes=wishes.table_bytes,
+            leaf_products=wishes.leaf_products,
         )
 
     def on_loops(self, m: ra.Model, f: Func, mapping: Sharing | None) -> tuple[Step[Func], ...]:

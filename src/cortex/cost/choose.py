@@ -77,12 +77,17 @@ def recursion_steps(
     threads: int = 1,
     has_examples: bool = False,
     table_bytes: int = TABLE_BYTES,
+    leaf_products: bool | None = None,
 ) -> tuple[Recursion, tuple[Considered, ...]]:
-    """The best steps for a simplified model. Without examples, what depends on their shapes is left as it is."""
+    """The best steps for a simplified model. Without examples, what depends on their shapes is left as it is.
+
+    `leaf_products` settles whether `TabulateLeafProducts` is taken, where it can be: of the steps here, it alone
+    changes bits of the results.
+    """
     search = _Search(m, machine, requests, threads)
     search.tabulate(table_bytes)
-    if has_examples and table_bytes:
-        search.tabulate_leaf_products(table_bytes)
+    if leaf_products or (leaf_products is None and has_examples and table_bytes):
+        search.tabulate_leaf_products(table_bytes, settled=bool(leaf_products))
     if search.has_inputs():
         loss = "one product over all nodes reads their weights once"
         search.consider(InputsInside(), "their weights are read with the others anyway", loss)
@@ -180,8 +185,8 @@ class _Search:
             below = 1.0 if c.bytes <= self.machine.l1 else GAIN  # less work, and its reading can hardly cost more
             self.consider(Tabulate(c.kind.name), gain, f"{gain} is not faster than computing it", below)
 
-    def tabulate_leaf_products(self, most_bytes: int) -> None:
-        """Let nodes above leaves look up products if that pays.
+    def tabulate_leaf_products(self, most_bytes: int, settled: bool) -> None:
+        """Let nodes above leaves look up products if that pays, or is settled.
 
         It changes the last bits of results, which must not depend on the number of threads: one is asked, whatever
         tables pay on several.
@@ -205,7 +210,7 @@ class _Search:
         leaf = found.rows.kind.name
         before = (*ALWAYS, Tabulate(leaf, most_bytes)) if leaf in tables else ALWAYS
         ratio = self.estimate((*before, step), 1).over(self.estimate(before, 1))
-        taken = ratio < GAIN
+        taken = settled or ratio < GAIN
         why = (
             f"in {_size(found.bytes)} nodes above leaves {'have' if taken else 'would have'} products of their children"
         )
