@@ -27,6 +27,7 @@ from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel, TracedModel
+from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ilir import verify as ilir_verify
@@ -203,10 +204,16 @@ class Wishes:
         forms = linearizer(m, self.trace.accessors)
         return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
 
+    @property
+    def settled(self) -> bool | None:
+        """`leaf_products`; not where nodes are calls, whose kinds are to tell which other calls to make."""
+        accessors = None if self.trace is None else self.trace.accessors
+        return False if isinstance(accessors, TorchAccessors) and accessors.of_calls else self.leaf_products
+
     def fingerprint(self, m: ra.Model) -> str:
         """Equal for equal wishes: of examples, all that linearizing them tells."""
         examples = [form.digest() for form in self.requests(m)] if self.batches else []
-        return repr((self.table_bytes, self.leaf_products, examples))
+        return repr((self.table_bytes, self.settled, examples))
 
 
 @dataclass(frozen=True)
@@ -278,7 +285,7 @@ class Plan:
             threads=self.threads,
             has_examples=bool(wishes.batches),
             table_bytes=wishes.table_bytes,
-            leaf_products=wishes.leaf_products,
+            leaf_products=wishes.settled,
         )
 
     def on_loops(self, m: ra.Model, f: Func, mapping: Sharing | None) -> tuple[Step[Func], ...]:
