@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,22 @@ def test_products_of_leaves_are_left_where_few_nodes_are_above_leaves(program: A
     steps, found = recursion_steps(m, Machine.example(), typical, has_examples=True)
     assert not considered(found, "TabulateLeafProducts").taken
     assert TabulateLeafProducts() not in steps
+
+
+def test_products_of_leaves_are_left_where_kinds_turn_up_by_their_number_of_children() -> None:
+    @cortex.model
+    def by_number(node: Any, w: Any) -> Any:
+        x = w.emb[node.word]
+        for k in range(len(node.children)):
+            x = x + w.U[k] @ by_number(node.children[k], w)
+        return cortex.tanh(x)
+
+    rng = np.random.default_rng(0)
+    weights = {"emb": rng.normal(size=(10, 64)), "U": rng.normal(size=(3, 64, 64))}
+    leaf = SimpleNamespace(children=(), word=1)
+    fast = cortex.compile(by_number, weights, examples=[SimpleNamespace(children=(leaf, leaf), word=2)])
+    assert not any(isinstance(step, TabulateLeafProducts) for step in fast.schedule.steps)
+    assert "a request waits for every number of children" in fast.explain()
 
 
 def test_products_of_leaves_can_be_settled(program: Any) -> None:

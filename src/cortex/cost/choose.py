@@ -191,33 +191,35 @@ class _Search:
         It changes the last bits of results, which must not depend on the number of threads: one is asked, whatever
         tables pay on several.
         """
-        step, found = TabulateLeafProducts(most_bytes), leaf_products(self.plain.model)
+        step, plain = TabulateLeafProducts(most_bytes), self.plain.model
+        found = leaf_products(plain)
         if isinstance(found, str):
             return
-        tables = {
-            k.name: c for k in self.plain.model.kinds if isinstance(c := candidate(self.plain.model, k), Candidate)
-        }
+        tables = {k.name: c for k in plain.kinds if isinstance(c := candidate(plain, k), Candidate)}
         size = sum(c.bytes for c in tables.values()) + found.bytes
         filling = found.rows.limit * found.multiply_adds / self.machine.lanes * self.machine.fma / 1e3
-        if size > most_bytes:
+        why = ""
+        if not settled and any(isinstance(fact.test, ra.Length) for kind in plain.kinds for fact in kind.guard):
+            why = "a request waits for every number of children that turns up, for two kinds with it"
+        elif size > most_bytes:
             why = f"with it, tables would take {_size(size)} and {_size(most_bytes)} are allowed"
-            self.considered.append(Considered(repr(step), None, False, why))
-            return
-        if filling > FILLING_US:
+        elif filling > FILLING_US:
             why = f"its table would take {filling / 1e6:.1f} s to fill when the weights are loaded"
+        if why:
             self.considered.append(Considered(repr(step), None, False, why))
             return
         leaf = found.rows.kind.name
-        before = (*ALWAYS, Tabulate(leaf, most_bytes)) if leaf in tables else ALWAYS
-        ratio = self.estimate((*before, step), 1).over(self.estimate(before, 1))
+        before = (*ALWAYS, Tabulate(leaf)) if leaf in tables else ALWAYS
+        best_is_before = self.threads == 1 and self.recursion == before
+        times = self.estimate((*before, step), 1)
+        ratio = times.over(self.best if best_is_before else self.estimate(before, 1))
         taken = settled or ratio < GAIN
-        why = (
-            f"in {_size(found.bytes)} nodes above leaves {'have' if taken else 'would have'} products of their children"
-        )
+        what = f"products of leaves in {_size(found.bytes)}"
+        why = what if taken else f"{what} are not faster than computing them"
         self.considered.append(Considered(repr(step), ratio, taken, why, step))
         if taken:
             self.recursion = (*self.recursion, step)
-            self.best = self.estimate(self.recursion)
+            self.best = times if best_is_before else self.estimate(self.recursion)
 
     def _tables(self) -> Iterator[Candidate]:
         for kind in self.best.model.kinds:
