@@ -39,7 +39,7 @@ they come from (`n` split gives `n_o`, `n_i`, and `n_t` for the tail), with a nu
 the order of a program may be changed, steps ask `poly/legal.py`: accesses of one element are ordered only if one of
 them writes, and what a step may not turn around it shows when it refuses, as the two accesses and their distance in
 iterations. "Not proven" is never "yes". No step reassociates a sum but `VectorReduce`, whose order is fixed by the
-extent, and `Narrow`, which adds narrow products in pairs.
+extent, `Narrow`, which adds narrow products in pairs, and `TabulateLeafProducts`, which multiplies before it adds.
 
 Steps [for threads](scheduling_threads.md) and [for GPUs](scheduling_gpu.md) have pages of their own.
 """

@@ -99,13 +99,14 @@ inline Branch Request::answer(const Test& test, std::int32_t node) {
   if (!test.path.empty() && (node = follow(test.path, node)) < 0) return kUnknown;
   if (test.subject == Test::Subject::kAttribute) return answer_by_value(test, node, kept(node, test.number));
   const auto v = static_cast<std::size_t>(node);
-  if (test.subject == Test::Subject::kNode) return test.choose(graph_.height[v] == 0);
+  if (test.subject == Test::Subject::kNode) return test.choose(graph_.height[v] == (test.op == Test::Op::kIsLeaf ? 0 : 1));
   const auto number = static_cast<std::size_t>(test.number);
   const bool is_list = test.subject == Test::Subject::kList;
   const std::int64_t length = is_list ? graph_.list_len[v * spec_.lists.size() + number] : 0;
   const bool none = is_list ? length < 0 : !has_child(static_cast<std::size_t>(graph_.edge_start[v]) + number);
   switch (test.op) {
     case Test::Op::kIsLeaf:
+    case Test::Op::kIsAboveLeaves:
     case Test::Op::kIsNone:
       return test.choose(none);
     case Test::Op::kLength:
@@ -132,6 +133,7 @@ std::int32_t Request::kind_of(std::int32_t node) {
 Branch Request::answer_by_value(const Test& test, std::int32_t node, PyObject* value) {
   switch (test.op) {
     case Test::Op::kIsLeaf:
+    case Test::Op::kIsAboveLeaves:
     case Test::Op::kIsNone:
       return test.choose(value == Py_None);
     case Test::Op::kLength:

@@ -156,8 +156,8 @@ class Reader {
     const std::string op = text_of(source[0]);
     Test test{};
     std::size_t path_at = 2;
-    if (op == "is_leaf") {
-      test.op = Test::Op::kIsLeaf;
+    if (op == "is_leaf" || op == "is_above_leaves") {
+      test.op = op == "is_leaf" ? Test::Op::kIsLeaf : Test::Op::kIsAboveLeaves;
       test.subject = Test::Subject::kNode;
       path_at = 1;
     } else {

@@ -29,7 +29,7 @@ constexpr std::int32_t kind_of_branch(Branch branch) { return -2 - branch; }
 
 // A question about the node at `path`, and where each answer leads.
 struct Test {
-  enum class Op { kIsLeaf, kIsNone, kLength, kHasLength, kCounts, kEquals, kValue } op;
+  enum class Op { kIsLeaf, kIsAboveLeaves, kIsNone, kLength, kHasLength, kCounts, kEquals, kValue } op;
   enum class Subject { kNode, kSlot, kList, kAttribute } subject;
   int number = 0;  // of the slot, list or attribute asked about
   Path path;
@@ -37,7 +37,7 @@ struct Test {
   std::int64_t count = 0;                               // kHasLength
   int list = 0;                                         // kCounts: whose length; -1 if not a list of children, but
   int counted = 0;                                      // kCounts: this attribute
-  Branch yes = kUnknown, no = kUnknown;                 // kIsLeaf, kIsNone, kHasLength, kCounts, kEquals
+  Branch yes = kUnknown, no = kUnknown;                 // all but kLength and kValue
   std::vector<std::pair<std::int64_t, Branch>> lengths;  // kLength
   std::vector<std::pair<nb::object, Branch>> texts;     // kValue: answers that are texts, interned
   nb::object branches;                                  // kValue: dict from (type, answer) to Branch

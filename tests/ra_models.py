@@ -18,6 +18,7 @@ from cortex.ra.ir import (
     Fact,
     Field,
     FieldDecl,
+    IsAboveLeaves,
     IsLeaf,
     IsNone,
     Kind,
@@ -218,6 +219,9 @@ def _answer(m: Model, nodes: Nodes, i: int, test: Test) -> Any:
     match test:
         case IsLeaf():
             return not _children(m, node)
+        case IsAboveLeaves():
+            below = _children(m, node)
+            return bool(below) and not any(_children(m, nodes[c]) for c in below)
         case IsNone(name):
             return node.get(name) is None
         case Length(name):

@@ -27,6 +27,7 @@ from cortex.cost.tuned import remembered
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, ScheduleError, StructureError
 from cortex.frontend.model import RecursiveModel, TracedModel
+from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ilir import verify as ilir_verify
@@ -176,11 +177,15 @@ def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Targe
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the automatic scheduler is to be good for: examples, if there are any, and tables of at most some size."""
+    """What the automatic scheduler is to be good for: examples, if there are any, and tables of at most some size.
+
+    `leaf_products` says whether nodes above leaves look up products, where code that does or does not is in use.
+    """
 
     trace: Trace | None = None
     examples: list[Any] | None = None
     table_bytes: int = TABLE_BYTES
+    leaf_products: bool | None = None
 
     @cached_property
     def batches(self) -> list[list[Any]]:
@@ -199,10 +204,16 @@ class Wishes:
         forms = linearizer(m, self.trace.accessors)
         return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
 
+    @property
+    def settled(self) -> bool | None:
+        """`leaf_products`; not where nodes are calls, whose kinds are to tell which other calls to make."""
+        accessors = None if self.trace is None else self.trace.accessors
+        return False if isinstance(accessors, TorchAccessors) and accessors.of_calls else self.leaf_products
+
     def fingerprint(self, m: ra.Model) -> str:
         """Equal for equal wishes: of examples, all that linearizing them tells."""
         examples = [form.digest() for form in self.requests(m)] if self.batches else []
-        return repr((self.table_bytes, examples))
+        return repr((self.table_bytes, self.settled, examples))
 
 
 @dataclass(frozen=True)
@@ -274,6 +285,7 @@ class Plan:
             threads=self.threads,
             has_examples=bool(wishes.batches),
             table_bytes=wishes.table_bytes,
+            leaf_products=wishes.settled,
         )
 
     def on_loops(self, m: ra.Model, f: Func, mapping: Sharing | None) -> tuple[Step[Func], ...]:

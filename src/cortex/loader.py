@@ -19,6 +19,7 @@ from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.weights import Weights
 from cortex.ra import ir as ra
 from cortex.ra.table_model import table_model
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.known_kinds import KnownKinds
 from cortex.runtime.linearize import names_read
@@ -91,6 +92,8 @@ def executable(saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | 
     if saved.compiler and saved.compiler == compiler_contents():
         program = None if part.program is None else part.program()
         if program is not None and program.target.runs_here():
+            taken = any(isinstance(step, TabulateLeafProducts) for step in program.entry.schedule.steps)
+            plan = replace(plan, wishes=replace(wishes, leaf_products=taken))  # for more threads, the same bits
             code = _with_code(part.model, replace(plan, target=program.target, threads=part.built_for), program)
             made = code, part.built_for
     return Executable(

@@ -23,6 +23,8 @@ from cortex.recursion.hoist import Hoist
 from cortex.recursion.inputs_inside import InputsInside
 from cortex.recursion.specialize import Specialize
 from cortex.recursion.tabulate import Candidate, Tabulate, candidate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
+from cortex.recursion.unroll import UnrollRecursion
 
 Golden = Callable[[str, str], None]
 
@@ -86,6 +88,17 @@ def chain_with_words() -> ir.Model:
     return with_kind(m, "inner", (ir.Fact(ir.IsNone("left"), False),), inner)
 
 
+def sums_of_words() -> ir.Model:
+    """Nothing to multiply: h = tanh(h_left + h_right), emb[word] at the leaves."""
+    m = tree_fc()
+
+    def inner(b: Any) -> list[str]:
+        left, right = (b.add(ir.State("h", (ir.Slot(name),))) for name in ("left", "right"))
+        return [b.add(ir.Unary("tanh", b.add(ir.Binary("add", left, right))))]
+
+    return with_kind(replace(m, kinds=m.kinds[:1]), "inner", m.kinds[1].guard, inner)
+
+
 LEGAL: dict[str, tuple[ir.Model, Step[ir.Model]]] = {
     "batch_depth": (tree_fc(), Batch("depth")),
     "batch_agenda": (tree_fc(), Batch("agenda")),
@@ -97,6 +110,8 @@ LEGAL: dict[str, tuple[ir.Model, Step[ir.Model]]] = {
     "tabulate": (tree_lstm(), Tabulate()),
     "tabulate_hoisted": (Hoist().apply(simplify(tree_lstm())), Tabulate("leaf", 7 * 2 * 16)),
     "tabulate_inputs": (chain_with_words(), Tabulate("inner")),
+    "leaf_products": (simplify(tree_fc()), TabulateLeafProducts()),
+    "leaf_products_of_sums": (Tabulate().apply(simplify(tree_lstm())), TabulateLeafProducts(7 * 6 * 16)),
     "dedup": (tree_fc(), Dedup()),
     "inputs_inside": (tree_fc(), InputsInside()),
 }
@@ -111,6 +126,12 @@ REFUSED: dict[str, tuple[ir.Model, Step[ir.Model]]] = {
     "tabulate_twice": (Tabulate().apply(tree_lstm()), Tabulate("leaf")),
     "tabulate_too_large": (tree_lstm(), Tabulate("leaf", 7 * 2 * 16 - 1)),
     "tabulate_all_too_large": (tree_lstm(words=1 << 40), Tabulate()),
+    "leaf_products_kinds": (sum_of_fields(), TabulateLeafProducts()),
+    "leaf_products_constant": (chain_with_words(), TabulateLeafProducts()),
+    "leaf_products_nothing": (sums_of_words(), TabulateLeafProducts()),
+    "leaf_products_twice": (TabulateLeafProducts().apply(simplify(tree_fc())), TabulateLeafProducts()),
+    "leaf_products_too_large": (Tabulate().apply(simplify(tree_lstm())), TabulateLeafProducts(7 * 6 * 16 - 1)),
+    "leaf_products_unrolled": (UnrollRecursion().apply(simplify(tree_fc())), TabulateLeafProducts()),
 }
 
 

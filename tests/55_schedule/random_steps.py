@@ -21,6 +21,7 @@ from cortex.recursion.refactor import Refactor
 from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.recursion.unroll import UnrollRecursion
 from cortex.schedule.alternate import Alternate
 from cortex.schedule.barrier import PlaceBarriers
@@ -65,6 +66,7 @@ def random_recursion_step(m: ra.Model, rng: random.Random) -> Step[ra.Model]:
         SpecializeLeaves,
         Hoist,
         lambda: Tabulate(rng.choice((None, kind.name)), limit),
+        lambda: TabulateLeafProducts(limit),
         Dedup,
         Refactor,
         lambda: Refactor(kind.name, tuple(rng.sample(lets, min(len(lets), rng.randint(0, 2))))),

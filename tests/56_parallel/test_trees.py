@@ -139,7 +139,10 @@ def _stores_h_of_groups(n: Any) -> bool:
 
 @pytest.mark.parametrize("name", [n for n in zoo.ENTRIES if not n.endswith("_words")])
 def test_models(compiled: Build, name: str) -> None:
-    """One barrier before the recursion at most, no races; where that is quick, every access proven in bounds."""
+    """One barrier before the recursion at most, no races; where that is quick, every access proven in bounds.
+
+    Nodes above leaves of TreeFC read no states: they are computed before the recursion too, behind a barrier.
+    """
     fast, _ = compiled(name, 14 if name in ("rntn", "mv_rnn") else 20, 3, 1, "trees")
     few = sorted(
         zoo.load(name).structures(random.Random(3), 12, 50), key=lambda t: fast.linearize(t).sizes["num_nodes"]
@@ -147,7 +150,7 @@ def test_models(compiled: Build, name: str) -> None:
     form = fast.linearize(few[:3])
     f = fast.compiled.func
     assert form.sizes["num_parts"] == 3
-    assert sum(isinstance(n, Barrier) for n in walk(f)) <= 1
+    assert sum(isinstance(n, Barrier) for n in walk(f)) <= (2 if name == "tree_fc" else 1)
     assert races(f, form.sizes, form.arrays, 3) == []
     if name in ("tree_lstm", "mv_rnn", "dag_rnn"):
         assert [x for x in in_bounds(f, padding=True) if not x.proven] == []

@@ -16,6 +16,7 @@ from cortex import ModelError, StructureError, compiler, zoo
 from cortex.codegen.target import Target
 from cortex.ilir.show import show
 from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.schedule.alternate import Alternate, panel_loops
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.schedule import Schedule
@@ -75,6 +76,17 @@ def test_threads(make: Any, trees: Any, again: Any) -> None:
     assert one.compilations == 1  # for several threads
     assert bits(two, requests) == bits(two, requests, threads=1) == want
     assert two.compilations == 0
+
+
+def test_products_of_leaves_are_settled(make: Any, trees: Any, again: Any) -> None:
+    """Who compiles a loaded model again for more threads has no examples, and gives the same bits."""
+    requests = trees("tree_lstm")
+    fast = make("tree_lstm", 32, examples=requests, recursion=None, choices=None)
+    assert any(isinstance(step, TabulateLeafProducts) for step in fast.schedule.steps)
+    got = again(fast)
+    assert bits(got, requests, threads=2) == bits(got, requests) == bits(fast, requests)
+    assert got.compilations == 1
+    assert fast.schedule.on_recursion == got.schedule.on_recursion
 
 
 def test_narrow_weights_and_tables(make: Any, trees: Any, again: Any) -> None:

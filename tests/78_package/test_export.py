@@ -24,6 +24,7 @@ from cortex.recursion.batch import Batch
 from cortex.recursion.dedup import Dedup
 from cortex.recursion.specialize import Specialize
 from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.recursion.unroll import UnrollRecursion
 from cortex.schedule.default import Choices
 
@@ -61,6 +62,7 @@ STEPS: list[tuple[Step[ra.Model], ...]] = [
     (Specialize(("leaf",)), Batch("agenda")),
     (Tabulate(),),
     (Dedup(), Batch("depth"), Tabulate()),
+    (Tabulate(), TabulateLeafProducts(), Batch("agenda")),
 ]
 
 

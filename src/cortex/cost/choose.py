@@ -21,6 +21,7 @@ from cortex.ir.step import Step, apply
 from cortex.lower.linear_form import LinearForm
 from cortex.lower.lower import lower
 from cortex.ra import ir as ra
+from cortex.ra.guards import cover_all_nodes
 from cortex.recursion.batch import Batch
 from cortex.recursion.dedup import Dedup
 from cortex.recursion.hoist import Hoist
@@ -28,6 +29,7 @@ from cortex.recursion.inputs_inside import InputsInside
 from cortex.recursion.refactor import Refactor
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Candidate, Tabulate, candidate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts, leaf_products
 from cortex.recursion.unroll import UnrollRecursion
 from cortex.schedule.parallel_default import Mapping
 
@@ -77,11 +79,18 @@ def recursion_steps(
     threads: int = 1,
     has_examples: bool = False,
     table_bytes: int = TABLE_BYTES,
+    leaf_products: bool | None = None,
 ) -> tuple[Recursion, tuple[Considered, ...]]:
     """The best steps for a simplified model. Without examples, what depends on their shapes is left as it is, or, where
-    several kinds have inner nodes, taken for what it brings on random trees."""
+    several kinds have inner nodes, taken for what it brings on random trees.
+
+    `leaf_products` settles whether `TabulateLeafProducts` is taken, where it can be: of the steps here, it alone
+    changes bits of the results.
+    """
     search = _Search(m, machine, requests, threads)
     search.tabulate(table_bytes)
+    if leaf_products or (leaf_products is None and has_examples and table_bytes):
+        search.tabulate_leaf_products(table_bytes, settled=bool(leaf_products))
     if search.has_inputs():
         loss = "one product over all nodes reads their weights once"
         search.consider(InputsInside(), "their weights are read with the others anyway", loss)
@@ -126,13 +135,13 @@ class _Search:
         self.recursion = ALWAYS
         self.considered: list[Considered] = []
         self._last: Estimator | None = None
-        self.best = self.estimate(ALWAYS)
+        self.best = self.plain = self.estimate(ALWAYS)
 
-    def estimate(self, recursion: Recursion) -> _Times:
+    def estimate(self, recursion: Recursion, threads: int | None = None) -> _Times:
         m = apply(self.m, recursion)
         estimator = self._estimator(lower(m, self.machine.lanes))
         forms = self.requests(m)
-        estimates = tuple(estimator(form, self.threads) for form in forms)
+        estimates = tuple(estimator(form, threads or self.threads) for form in forms)
         walking = WALK_US + HASH_US * m.dedup + AGENDA_US * (m.batching == "agenda")
         nodes = [len(form.arrays.get("order", ())) or form.sizes["num_nodes"] for form in forms]
         outside = [self.machine.call / 1e3 + walking * n for n in nodes]
@@ -183,6 +192,44 @@ class _Search:
             gain = f"a look-up in {_size(c.bytes)}"
             below = 1.0 if c.bytes <= self.machine.l1 else GAIN  # less work, and its reading can hardly cost more
             self.consider(Tabulate(c.kind.name), gain, f"{gain} is not faster than computing it", below)
+
+    def tabulate_leaf_products(self, most_bytes: int, settled: bool) -> None:
+        """Let nodes above leaves look up products if that pays, or is settled.
+
+        It changes the last bits of results, which must not depend on the number of threads: one is asked, whatever
+        tables pay on several.
+        """
+        step, plain = TabulateLeafProducts(most_bytes), self.plain.model
+        found = leaf_products(plain)
+        if isinstance(found, str):
+            return
+        tables = {k.name: c for k in plain.kinds if isinstance(c := candidate(plain, k), Candidate)}
+        size = sum(c.bytes for c in tables.values()) + found.bytes
+        filling = found.rows.limit * found.multiply_adds / self.machine.lanes * self.machine.fma / 1e3
+        why = ""
+        if not settled and any(isinstance(fact.test, ra.Length) for kind in plain.kinds for fact in kind.guard):
+            why = "a request waits for every number of children that turns up, for two kinds with it"
+        elif not settled and not cover_all_nodes([kind.guard for kind in plain.kinds]):
+            why = "a kind of leaves that turns up later would undo it, and results would change in their last bits"
+        elif size > most_bytes:
+            why = f"with it, tables would take {_size(size)} and {_size(most_bytes)} are allowed"
+        elif filling > FILLING_US:
+            why = f"its table would take {filling / 1e6:.1f} s to fill when the weights are loaded"
+        if why:
+            self.considered.append(Considered(repr(step), None, False, why))
+            return
+        leaf = found.rows.kind.name
+        before = (*ALWAYS, Tabulate(leaf)) if leaf in tables else ALWAYS
+        best_is_before = self.threads == 1 and self.recursion == before
+        times = self.estimate((*before, step), 1)
+        ratio = times.over(self.best if best_is_before else self.estimate(before, 1))
+        taken = settled or ratio < GAIN
+        what = f"products of leaves in {_size(found.bytes)}"
+        why = what if taken else f"{what} are not faster than computing them"
+        self.considered.append(Considered(repr(step), ratio, taken, why, step))
+        if taken:
+            self.recursion = (*self.recursion, step)
+            self.best = times if best_is_before else self.estimate(self.recursion)
 
     def _tables(self) -> Iterator[Candidate]:
         for kind in self.best.model.kinds:

@@ -35,6 +35,7 @@ EDGES = 2
 # Of so many groups of a kind by height, "agenda" saves one where several kinds alternate: over random trees of 20 to
 # 150 nodes and 2 to 6 kinds of inner nodes 2198 groups are left of 2608, and of the fuzz tests' structures 135 of 173.
 AGENDA_SAVES_ONE_OF = 5
+ABOVE_LEAVES, NOT_ABOVE_LEAVES = ra.Fact(ra.IsAboveLeaves(), True), ra.Fact(ra.IsAboveLeaves(), False)
 
 
 def typical(m: ra.Model, threads: int = 1) -> list[LinearForm]:
@@ -43,8 +44,13 @@ def typical(m: ra.Model, threads: int = 1) -> list[LinearForm]:
 
 
 def recurses(kind: ra.Kind) -> bool:
-    """Does this kind read a child's state?"""
-    return any(isinstance(let.op, ra.State | ra.OverChildren) for let in kind.lets)
+    """Does this kind read a child's state, or know about its children?"""
+    return any(isinstance(let.op, ra.State | ra.OverChildren) for let in kind.lets) or ABOVE_LEAVES in kind.guard
+
+
+def _at_height(kind: ra.Kind, height: int) -> bool:
+    """Can a node of this kind, which has children, have this height?"""
+    return (ABOVE_LEAVES if height > 1 else NOT_ABOVE_LEAVES) not in kind.guard
 
 
 def _windows(lengths: list[int]) -> Array:
@@ -67,7 +73,8 @@ def _request(m: ra.Model, batch: int, parts: int) -> LinearForm:
     for part in range(parts):
         structures = batch * (part + 1) // parts - batch * part // parts
         for height, nodes in enumerate(levels):
-            allowed = leaves if height == 0 or not inner else inner
+            fitting = [k for k in inner if _at_height(m.kinds[k], height)]
+            allowed = leaves if height == 0 or not fitting else fitting
             shared = min(len(allowed), nodes * structures)
             for i in range(shared):
                 kinds.append(allowed[(i + height) % len(allowed)])

@@ -14,7 +14,22 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample
-from cortex.ra.ir import Counts, Each, Equals, Fact, HasLength, Hop, IsLeaf, IsNone, Item, Length, Slot, Test, Value
+from cortex.ra.ir import (
+    Counts,
+    Each,
+    Equals,
+    Fact,
+    HasLength,
+    Hop,
+    IsAboveLeaves,
+    IsLeaf,
+    IsNone,
+    Item,
+    Length,
+    Slot,
+    Test,
+    Value,
+)
 
 Answer = bool | int | float | str | None
 Path = tuple[Hop, ...]
@@ -78,7 +93,7 @@ class Facts:
             case IsLeaf(path):
                 lengths = (a for t, a in self.known.items() if isinstance(t, Length) and t.path == path)
                 return False if any(lengths) else None
-            case IsNone() | HasLength() | Counts():
+            case IsAboveLeaves() | IsNone() | HasLength() | Counts():
                 return None
             case _:
                 assert_never(test)
@@ -108,7 +123,7 @@ class Exploring:
 
     def _usual(self, test: Test) -> Answer:
         match test:
-            case IsLeaf() | Equals() | Counts():
+            case IsLeaf() | IsAboveLeaves() | Equals() | Counts():
                 return True
             case IsNone(name, path):
                 return path in self.leaf and name in self.knowledge.slots
@@ -152,6 +167,9 @@ class Seen:
         match test:
             case IsLeaf():
                 return not self.assume_inner and not k.children(owner)
+            case IsAboveLeaves():
+                below = k.children(owner)
+                return bool(below) and not any(k.children(child) for child in below)
             case IsNone(name):
                 return k.accessors.read(owner, name, None) is None
             case Length(name):

@@ -6,7 +6,7 @@ import re
 from typing import assert_never
 
 from cortex.frontend.builder import hop_text
-from cortex.ra.ir import Counts, Equals, Fact, HasLength, IsLeaf, IsNone, Length, Value
+from cortex.ra.ir import Counts, Equals, Fact, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Value
 
 
 def kind_names(guards: list[tuple[Fact, ...]]) -> list[str]:
@@ -36,6 +36,8 @@ def _word(fact: Fact) -> str:
     match fact.test:
         case IsLeaf():
             word = "leaf" if fact.answer else "inner"
+        case IsAboveLeaves():
+            word = "above_leaves" if fact.answer else ""
         case IsNone(name):
             word = f"no_{name}" if fact.answer else ""
         case Length(name):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cortex.errors import ModelError
-from cortex.ra.ir import Counts, Equals, HasLength, IsLeaf, IsNone, Length, Model, Test, Value
+from cortex.ra.ir import Counts, Equals, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Model, Test, Value
 
 What = Literal["integers", "numbers", "codes", "lengths", "presence"]
 
@@ -67,7 +67,7 @@ def _attribute_tests(m: Model) -> Iterator[tuple[str, Any]]:
     """What guards ask about attributes that are no relations."""
     for kind in m.kinds:
         for fact in kind.guard:
-            if not isinstance(fact.test, IsLeaf) and fact.test.name not in (*m.slots, *m.lists):
+            if not isinstance(fact.test, IsLeaf | IsAboveLeaves) and fact.test.name not in (*m.slots, *m.lists):
                 yield fact.test.name, fact
 
 

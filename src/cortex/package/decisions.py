@@ -34,8 +34,9 @@ class Decisions:
     def _test(self, test: tuple[Any, ...], to: Mapping[Any, int]) -> str:
         op, *about, path = test
         yes, no = to.get(True, UNKNOWN), to.get(False, UNKNOWN)
-        if op == "is_leaf":
-            return self._text("NODE", 0, path, [_answer(1, yes)], UNKNOWN, no)
+        if op in ("is_leaf", "is_above_leaves"):
+            height = 0 if op == "is_leaf" else 1
+            return self._text("NODE", 0, path, [_answer(height, yes)], UNKNOWN, no)
         name = about[0]
         if name in self._slots:
             is_none = op == "is_none" or (op == "equals" and about[1] is None)

@@ -9,7 +9,8 @@ child states to states.
            | Contract | Reduce | OverChildren                                  sums and other reductions
            | Concat | Slice | Reshape | Transpose | Broadcast | Lookup         data movement
     Hop    = Slot | Item | Each                                                one step down the structure
-    Test   = IsLeaf | IsNone | Length | HasLength | Counts | Equals | Value    what a guard asks
+    Test   = IsLeaf | IsAboveLeaves                                            what a guard asks
+           | IsNone | Length | HasLength | Counts | Equals | Value
 
 The graph of a kind is a list of lets in an order in which every operand precedes its use; operands are names.
 A let is *per node* (`over` is None) or *per edge* of one list relation (`over` names it): then it has one
@@ -235,6 +236,13 @@ class IsLeaf(Node):
 
 
 @node
+class IsAboveLeaves(Node):
+    """Has the node children, and are all of them leaves? No model asks; steps split kinds by it."""
+
+    path: tuple[Hop, ...] = ()
+
+
+@node
 class IsNone(Node):
     """Is the attribute `name` None, or absent?"""
 
@@ -285,7 +293,7 @@ class Value(Node):
     path: tuple[Hop, ...] = ()
 
 
-Test: TypeAlias = "IsLeaf | IsNone | Length | HasLength | Counts | Equals | Value"
+Test: TypeAlias = "IsLeaf | IsAboveLeaves | IsNone | Length | HasLength | Counts | Equals | Value"
 
 
 @node

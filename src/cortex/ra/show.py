@@ -190,6 +190,8 @@ def _fact(fact: ir.Fact) -> str:
         case ir.IsLeaf(path):
             subject = _path(path) if path else "the node"
             return f"{subject} is a leaf" if answer else f"{subject} is not a leaf"
+        case ir.IsAboveLeaves(path):
+            return f"{'all' if answer else 'not all'} children of {_path(path) if path else 'the node'} are leaves"
         case ir.IsNone(name, path):
             return f"{_path(path)}.{name} is {'None' if answer else 'not None'}"
         case ir.Length(name, path):

@@ -10,7 +10,7 @@ from cortex.frontend.fields import Source
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import PASSING, Relation, Row, Storing
 from cortex.frontend.torch.steps import FUNCTIONS, At, Attr, Called, Contains, Has, Meant, Of, Step, Steps, Way
-from cortex.ra.ir import Arity, Counts, Field, IsLeaf, Let, Model, OverChildren, State, Test
+from cortex.ra.ir import Arity, Counts, Field, IsAboveLeaves, IsLeaf, Let, Model, OverChildren, State, Test
 
 HEAD_ROLE = "head"
 
@@ -79,7 +79,9 @@ def _tags(relations: Iterable[Relation], attributes: Iterable[Way | Storing | Ro
 def _needed(m: Model) -> list[list[str]]:
     """For each kind, the relations that its code follows; none where a call's kind depends on other calls'."""
     tests = [fact.test for kind in m.kinds for fact in kind.guard]
-    if any(test.path or isinstance(test, IsLeaf) for test in tests) or any(kind.variant_of for kind in m.kinds):
+    if any(test.path or isinstance(test, IsLeaf | IsAboveLeaves) for test in tests) or any(
+        kind.variant_of for kind in m.kinds
+    ):
         return []
     return [sorted({name for let in kind.lets for name in _followed(let)}) for kind in m.kinds]
 
@@ -98,7 +100,7 @@ def _followed(let: Let) -> Iterator[str]:
 def _asked(test: Test) -> tuple[str, ...]:
     """What a question is about."""
     match test:
-        case IsLeaf():
+        case IsLeaf() | IsAboveLeaves():
             return ()
         case Counts(name, relation):
             return name, relation

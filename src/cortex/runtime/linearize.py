@@ -28,7 +28,7 @@ from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.ir.node import walk
 from cortex.lower.linear_form import WINDOW_NODES, LinearForm
-from cortex.ra.guards import length_told
+from cortex.ra.guards import can_be_leaf, length_told
 from cortex.ra.ir import (
     Counts,
     Each,
@@ -37,6 +37,7 @@ from cortex.ra.ir import (
     Field,
     HasLength,
     Hop,
+    IsAboveLeaves,
     IsLeaf,
     IsNone,
     Item,
@@ -123,7 +124,7 @@ def linearizer_spec(
             (f.name, f.type.shape, padded_elements(f.type.shape, align)) for f in m.fields if f.type.dtype != "i64"
         ],
         "uses": [sorted({f.name for f in _fields(kind) if not f.path}) for kind in m.kinds],
-        "reads": [_unique((f.name, _path(f.path)) for f in _fields(kind) if f.path) for kind in m.kinds],
+        "reads": [_unique((f.name, _path(f.path)) for f in _reads(kind, m)) for kind in m.kinds],
         "needs": [_unique(_path(p) for p in _state_paths(kind) if not _is_sure(p, kind.guard)) for kind in m.kinds],
     }
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
@@ -232,6 +233,8 @@ def _test(test: Test) -> tuple[Any, ...]:
     match test:
         case IsLeaf(path):
             return ("is_leaf", _path(path))
+        case IsAboveLeaves(path):
+            return ("is_above_leaves", _path(path))
         case IsNone(name, path):
             return ("is_none", name, _path(path))
         case Length(name, path):
@@ -269,7 +272,7 @@ def _tested(m: Model) -> Iterator[str]:
     for kind in m.kinds:
         for fact in kind.guard:
             match fact.test:
-                case IsLeaf():
+                case IsLeaf() | IsAboveLeaves():
                     pass
                 case IsNone(name) | Length(name) | HasLength(name) | Counts(name) | Equals(name) | Value(name):
                     yield name
@@ -279,6 +282,15 @@ def _tested(m: Model) -> Iterator[str]:
 
 def _fields(kind: Kind) -> Iterator[Field]:
     return (let.op for let in kind.lets if isinstance(let.op, Field))
+
+
+def _reads(kind: Kind, m: Model) -> Iterator[Field]:
+    """The fields of nodes further down that a kind reads, but for those that all of these nodes read themselves."""
+    above_leaves = Fact(IsAboveLeaves(), True) in kind.guard
+    for field in _fields(kind):
+        leaves = [k for k in m.kinds if can_be_leaf(k, m)] if above_leaves and len(field.path) == 1 else []
+        if field.path and not (leaves and all(Field(field.name) in _fields(k) for k in leaves)):
+            yield field
 
 
 def _state_paths(kind: Kind) -> Iterator[Path]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
-from cortex.ra.ir import Counts, Equals, HasLength, IsLeaf, IsNone, Length, Model, Test, Value
+from cortex.ra.ir import Counts, Equals, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Model, Test, Value
 
 
 def why_unknown(m: Model, checked: Sequence[CheckedLengths | None], node: Any, accessors: Accessors) -> str:
@@ -41,13 +41,20 @@ def _unchecked(checked: CheckedLengths | None, node: Any, accessors: Accessors) 
     return f"{shown}, and known is {known}"
 
 
+def _children(m: Model, node: Any, accessors: Accessors) -> list[Any]:
+    slots = [accessors.read(node, name, None) for name in m.slots]
+    return [x for x in slots if x is not None] + [x for name in m.lists for x in accessors.items(node, name)]
+
+
 def _answer(m: Model, test: Test, node: Any, accessors: Accessors) -> tuple[str, Any]:
     """The question as a user would write it, and what the node answers."""
     match test:
         case IsLeaf():
-            slots = (accessors.read(node, name, None) for name in m.slots)
-            inner = any(x is not None for x in slots) or any(accessors.items(node, name) for name in m.lists)
-            return "node.is_leaf", not inner
+            return "node.is_leaf", not _children(m, node, accessors)
+        case IsAboveLeaves():
+            below = _children(m, node, accessors)
+            above = bool(below) and not any(_children(m, child, accessors) for child in below)
+            return "(all children of the node are leaves)", above
         case IsNone(name):
             return f"(node.{name} is None)", accessors.read(node, name, None) is None
         case Length(name):

@@ -20,6 +20,7 @@ from cortex.recursion.refactor import Refactor
 from cortex.recursion.specialize import Specialize
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.recursion.unroll import UnrollRecursion
 from cortex.schedule.alternate import Alternate
 from cortex.schedule.barrier import PlaceBarriers
@@ -56,7 +57,7 @@ from cortex.schedule.vectorize import Vectorize
 from cortex.schedule.windows import Windows
 
 RECURSION_STEPS: tuple[type[Step[Model]], ...] = (
-    *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, Dedup, InputsInside),
+    *(Batch, Specialize, SpecializeLeaves, Hoist, Tabulate, TabulateLeafProducts, Dedup, InputsInside),
     *(FixArity, Refactor, UnrollRecursion),
 )
 THREAD_STEPS: tuple[type[Step[Func]], ...] = (Parallel, ParallelTrees, Replicate, Alone, PlaceBarriers, Persist)

@@ -46,7 +46,11 @@ def kernels(assembly: str) -> tuple[Kernel, ...]:
             ends[m[1]] = i
     loops = [(labels[name], end, name) for name, end in ends.items()]
     innermost = [x for x in loops if not any(y != x and x[0] <= y[0] and y[1] <= x[1] for y in loops)]
-    found = (_kernel(name, lines[start : end + 1], lines) for start, end, name in sorted(innermost))
+    functions = [0, *(i for name, i in labels.items() if not name.startswith("."))]
+    found = (
+        _kernel(name, lines[start : end + 1], lines[max(i for i in functions if i <= start) : start])
+        for start, end, name in sorted(innermost)
+    )
     return tuple(k for k in found if k.multiply_adds and not any(_ACTIVATION.match(i) for i in k.instructions))
 
 
@@ -55,9 +59,10 @@ def spills(assembly: str) -> tuple[str, ...]:
     return tuple(line for k in kernels(assembly) for line in k.spills)
 
 
-def _kernel(label: str, lines: list[str], everything: list[str]) -> Kernel:
+def _kernel(label: str, lines: list[str], before: list[str]) -> Kernel:
+    """The loop of these lines, in a function that begins with the lines `before`."""
     instructions = tuple(line.strip() for line in lines if line.startswith(("\t", " ")) and line.strip()[:1] != ".")
-    frames = [used for made, used in _FRAMES if any(made.match(line) for line in everything)]
+    frames = [used for made, used in _FRAMES if any(made.match(line) for line in before)]
     on_stack = tuple(i for i in instructions if any(r.search(i) for r in (_STACK, *frames)))
     multiply_adds = sum(1 for i in instructions if _MULTIPLY_ADD.match(i.split()[0]))
     return Kernel(label, instructions, multiply_adds, on_stack)

@@ -24,7 +24,7 @@ from cortex.frontend.facts import Answer, Facts, Oracle
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.trace_kind import trace_kind
-from cortex.ra.ir import Fact, IsLeaf, IsNone, Item, Kind, Length, Test
+from cortex.ra.ir import Fact, IsAboveLeaves, IsLeaf, IsNone, Item, Kind, Length, Test
 
 Guard = tuple[Fact, ...]
 
@@ -94,7 +94,9 @@ class _Widening:
         traces: list[tuple[Lengths, Traced]] = []
         pattern = find_pattern(self._traces(traces), tuple(self.k.lists))
         guard = open_lengths(self.kind.guard, self.chosen)
-        asked = frozenset(t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf))
+        asked = frozenset(
+            t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf | IsAboveLeaves)
+        )
         relations = tuple(self._of_relations(dict.fromkeys(self.chosen, 0)))
         if not relations:
             raise NotAlike("the list is not one of children")
@@ -163,7 +165,7 @@ class _Widening:
         asked = [(test, answer) for test, answer in _facts(kind.guard) if _item(test, self.chosen) is not None]
         for test, _ in asked:
             if not isinstance(test, IsNone) or len(test.path) > 1:
-                what = "being a leaf" if isinstance(test, IsLeaf) else f"'{test.name}'"
+                what = "being a leaf" if isinstance(test, IsLeaf | IsAboveLeaves) else f"'{test.name}'"
                 raise NotAlike(f"what it does depends on {what} of a child")
         for test, is_none in asked:
             if _item(test, self.chosen) not in (0, max(lengths.values()) - 1):

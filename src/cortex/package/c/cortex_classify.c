@@ -33,7 +33,7 @@ static int32_t answer(const cortex_linear *l, const cortex_test *test, int32_t n
   if (node < 0) return -1;
   switch (test->subject) {
     case CORTEX_OF_NODE:
-      integer = l->height[node] == 0;
+      integer = l->height[node];
       break;
     case CORTEX_OF_SLOT:
       return l->edge_child[l->edge_start[node] + test->number] < 0 ? test->none : test->otherwise;
