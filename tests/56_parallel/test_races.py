@@ -72,6 +72,7 @@ def test_every_barrier_is_needed(compiled: Build, name: str) -> None:
 def test_two_barriers_a_level_for_a_gru_and_one_for_a_product(compiled: Build) -> None:
     tables = (*RECURSION_STEPS, Tabulate("leaf"))
     assert barriers(compiled("tree_gru", 128, 2, recursion=tables)[0].compiled.func) == 2
-    assert barriers(compiled("tree_gru", 128, 2)[0].compiled.func) == 4  # two for each of its kinds
+    above = (*tables, TabulateLeafProducts())  # nodes above leaves look up what they multiply with: one for them
+    assert barriers(compiled("tree_gru", 128, 2, recursion=above)[0].compiled.func) == 3
     assert barriers(compiled("tree_fc", 128, 2)[0].compiled.func) == 1
     assert barriers(compiled("lstm", 32, 2)[0].compiled.func) == 1
