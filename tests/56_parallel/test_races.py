@@ -16,6 +16,7 @@ from cortex.compiler import RECURSION_STEPS
 from cortex.ilir.ir import Barrier, Func
 from cortex.ir.node import map_operands, walk
 from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from races import races
