@@ -203,8 +203,9 @@ def _less_work(cells: list[Cell]) -> Lines:
     yield ""
     yield from _wrapped(
         "How many times faster than torch-eager: doing all work; as `cortex.compile(model, weights, examples=...)` "
-        "gives it, with leaves, products of inputs and products of leaves' states looked up in tables where they fit; "
-        "and with `Dedup()` added, which computes equal subtrees of a request once. The last column is the limit "
+        "gives it, with leaves, products of inputs and products of leaves' states looked up in tables where they fit "
+        "into 64 MB; and with 256 MB for tables (`table_bytes=`) and `Dedup()` added, which computes equal subtrees of "
+        "a request once. The vocabulary has 20,000 words. The last column is the limit "
         "without leaves and products of inputs: how much faster at most, without merging anything, if every other node "
         "multiplies the states of its children."
     )

@@ -190,6 +190,15 @@ def test_products_of_leaves_are_for_examples_and_stay_within_their_limit(program
     assert considered(found, "TabulateLeafProducts").why == ("with it, tables would take 46 kB and 46 kB are allowed")
 
 
+def test_tables_may_be_larger_than_usual(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "TABLE_BYTES", 1000)
+    m, rows = simplify(program("tree_lstm", 64).traced), 30 * 64 * 4
+    alone = recursion_steps(m, Machine.example(), typical, table_bytes=2 * rows)[0]
+    assert alone == (*RECURSION_STEPS, Tabulate("leaf", 2 * rows))
+    both = recursion_steps(m, Machine.example(), typical, has_examples=True, table_bytes=6 * rows)[0]
+    assert both == (*alone, TabulateLeafProducts(6 * rows))
+
+
 def test_products_of_leaves_that_take_long_to_fill_are_left(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "FILLING_US", 1.0)
     m = simplify(program("tree_fc", 64).traced)

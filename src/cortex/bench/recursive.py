@@ -6,8 +6,8 @@ double-precision reference. Timed is the way from the user's objects to arrays t
 peers' folder are processes of their own and run in turns with the rest (`peers`).
 
 The system `cortex` does all the work that the model describes, as the limit counts it: no tables, no sharing.
-`cortex-tables` is what `cortex.compile` gives with examples, tables included; `cortex-tables-sharing` also computes
-equal subtrees of a request once, where `cortex-tables` does not do so anyway.
+`cortex-tables` is what `cortex.compile` gives with examples, tables included; `cortex-tables-sharing` may have larger
+tables (`table_bytes=`) and computes equal subtrees of a request once.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ MODELS = ("tree_fc", "tree_lstm", "tree_gru", "mv_rnn", "dag_rnn", "lstm", "gru"
 TOLERANCE = 1e-4
 CHECKED = 10  # structures compared with the reference before timing
 EXAMPLES = 10  # structures that a model with tables is compiled for
+LARGE_TABLES = 256 << 20  # bytes that tables may take on request
 ROUNDS = 3  # turns of programs that are processes of their own
 
 
@@ -204,10 +205,10 @@ def _our_systems(
         )
     yield "cortex", ours
     examples = [batch()[0] for batch in batches[:EXAMPLES]]
-    tables, ours = system(examples=examples)
-    yield "cortex-tables", ours
-    if not tables.compiled.model.dedup:
-        yield "cortex-tables-sharing", system(recursion=(*tables.schedule.on_recursion, Dedup()))[1]
+    yield "cortex-tables", system(examples=examples)[1]
+    recursion = system(examples=examples, table_bytes=LARGE_TABLES)[0].schedule.on_recursion
+    sharing = () if any(isinstance(step, Dedup) for step in recursion) else (Dedup(),)
+    yield "cortex-tables-sharing", system(recursion=(*recursion, *sharing))[1]
 
 
 def _in_rounds(

@@ -191,7 +191,7 @@ class _Search:
         for c in chosen:
             gain = f"a look-up in {_size(c.bytes)}"
             below = 1.0 if c.bytes <= self.machine.l1 else GAIN  # less work, and its reading can hardly cost more
-            self.consider(Tabulate(c.kind.name), gain, f"{gain} is not faster than computing it", below)
+            self.consider(_table_of(c), gain, f"{gain} is not faster than computing it", below)
 
     def tabulate_leaf_products(self, most_bytes: int, settled: bool) -> None:
         """Let nodes above leaves look up products if that pays, or is settled.
@@ -219,7 +219,7 @@ class _Search:
             self.considered.append(Considered(repr(step), None, False, why))
             return
         leaf = found.rows.kind.name
-        before = (*ALWAYS, Tabulate(leaf)) if leaf in tables else ALWAYS
+        before = (*ALWAYS, _table_of(tables[leaf])) if leaf in tables else ALWAYS
         best_is_before = self.threads == 1 and self.recursion == before
         times = self.estimate((*before, step), 1)
         ratio = times.over(self.best if best_is_before else self.estimate(before, 1))
@@ -256,6 +256,11 @@ def _ratio(us: Sequence[float], others: Sequence[float]) -> float:
     """The geometric mean of the ratios, so that small requests count as much as large ones."""
     ratios = [log(max(a, 1e-9) / max(b, 1e-9)) for a, b in zip(us, others, strict=True)]
     return exp(sum(ratios) / len(ratios)) if ratios else 1.0
+
+
+def _table_of(c: Candidate) -> Tabulate:
+    """The step that makes a table, whose limit is the usual one unless the table takes more."""
+    return Tabulate(c.kind.name) if c.bytes <= TABLE_BYTES else Tabulate(c.kind.name, c.bytes)
 
 
 def _size(n: int) -> str:

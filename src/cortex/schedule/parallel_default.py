@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from cortex.errors import ScheduleError
-from cortex.ilir.ir import Accumulate, For, Func, If, LoopKind, Scope, Stmt, Store, Switch
+from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, LoopKind, Scope, Stmt, Store, Switch
+from cortex.ilir.statements import statements
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int
 from cortex.ir.simplify import free_vars
@@ -82,7 +83,25 @@ def parallel_schedule(
 def share_out(
     f: Func, threads: int, mapping: Mapping | None = None, least_work: int = LEAST_WORK
 ) -> tuple[tuple[Step[Func], ...], Func]:
-    """The steps of `parallel_schedule`, and `f` after them."""
+    """The steps of `parallel_schedule`, and `f` after them.
+
+    Copies for every thread are made where that saves barriers, as they take memory.
+    """
+    steps, shared = _share_out(f, threads, mapping, least_work, copies=True)
+    if any(isinstance(s, Replicate) for s in steps):
+        without = _share_out(f, threads, mapping, least_work, copies=False)
+        if _barriers(without[1]) <= _barriers(shared):
+            return without
+    return steps, shared
+
+
+def _barriers(f: Func) -> int:
+    return sum(isinstance(s, Barrier) for s in statements(f.body))
+
+
+def _share_out(
+    f: Func, threads: int, mapping: Mapping | None, least_work: int, copies: bool
+) -> tuple[tuple[Step[Func], ...], Func]:
     by_trees = mapping == "trees"  # one barrier or two in all: what it pays for is up to the request
     if threads < 2 or not (by_trees or is_worth_sharing(f, least_work)):
         return (), f
@@ -92,7 +111,7 @@ def share_out(
         f = new
     nests = [_Nest(_candidates(f, s, a), _products((s,)), _is_copied(s, a)) for s, a in _nests(f.body, Around())]
     width = _common_width(nests, threads)
-    if mapping in (None, "columns"):
+    if copies and mapping in (None, "columns"):
         for each in _by_every_thread(f, threads):
             if (new := _accepted(f, each)) is not None:
                 steps.append(each)
