@@ -6,8 +6,10 @@ The result is plain data, kept in docs/performance.json.
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
+import subprocess
 import sys
 import threading
 import time
@@ -16,13 +18,12 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import compile_time
 import narrow_weights
 from performance_figures import LIMIT_WITH_TABLES
-from random_cells import measure as measure_random
-from random_cells import random_cells
 
 import cortex
 from cortex import zoo
@@ -55,7 +56,6 @@ def run(
     say("machine, again")
     found = figures(options.cache, anew=True, known=found)
     suite = [_as_data(cell, rows, found.machine(), options.data) for cell, rows in measured]
-    chosen = list(random_cells(count))
     return {
         "date": datetime.date.today().isoformat(),
         "load": round(load, 2),
@@ -63,11 +63,23 @@ def run(
         "versions": _versions(),
         "seconds_per_cell": budget,
         "suite": suite,
-        "random": [measure_random(cell, t, budget / 4) for t in threads for cell in chosen],
+        "random": random_rows(threads, budget / 4, count),
         "narrow": [row for model in NARROW for row in narrow_weights.measure(model, hidden_of(hidden), 1, budget)],
         "callers": callers(budget),
         "compiling": {name: round(ms, 1) for name, ms in compile_time.measure(256, compiled)},
     }
+
+
+def random_rows(threads: list[int], seconds: float, count: int) -> list[dict[str, Any]]:
+    """The random cells, measured in a process that has nothing else in its memory."""
+    with TemporaryDirectory() as folder:
+        found = Path(folder) / "random.json"
+        options = {"--count": count, "--threads": ",".join(map(str, threads)), "--seconds": seconds, "--json": found}
+        script = Path(__file__).with_name("random_cells.py")
+        command = [sys.executable, script, *(part for option in options.items() for part in option)]
+        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+        rows: list[dict[str, Any]] = json.loads(found.read_text(encoding="utf-8"))
+    return rows
 
 
 def hidden_of(asked: list[int] | None) -> int:

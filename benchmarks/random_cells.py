@@ -122,7 +122,8 @@ def main() -> None:
             rows.append(measure(cell, threads, a.seconds))
             print(json.dumps(rows[-1]), flush=True)
         mine = [row for row in rows if row["threads"] == threads]
-        print(f"{len(mine)} cells, {threads} threads: geometric mean {over_limit(mine):.2f} times the limit")
+        if mine:
+            print(f"{len(mine)} cells, {threads} threads: geometric mean {over_limit(mine):.2f} times the limit")
     if a.json:
         a.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
