@@ -257,37 +257,27 @@ def is_worth_sharing(f: Func, least_work: int = LEAST_WORK) -> bool:
     return sum(_products((s,)) for s, _ in _nests(f.body, Around())) >= least_work
 
 
-def _elements(body: tuple[Stmt, ...], times: int = 1) -> int:
-    """Elements that statements compute per row, if they run so many times."""
+def _elements(body: tuple[Stmt, ...]) -> int:
+    """Elements that statements compute per row."""
+    return _runs(body, (Store, Accumulate))
+
+
+def _products(body: tuple[Stmt, ...]) -> int:
+    """Multiply-adds of statements per row."""
+    return _runs(body, (Accumulate,))
+
+
+def _runs(body: tuple[Stmt, ...], of: tuple[type[Stmt], ...], times: int = 1) -> int:
+    """How often statements of these types run per row, in a list that runs so many times."""
     total = 0
     for s in body:
         match s:
             case For(lo=Int(lo), hi=Int(hi)):
-                total += _elements(s.body, times * (hi - lo))
+                total += _runs(s.body, of, times * (hi - lo))
             case For():
-                total += _elements(s.body, times)
-            case Store() | Accumulate():
-                total += times
+                total += _runs(s.body, of, times)
             case Switch(_, cases):  # on the number of rows
-                total += max((_elements(c.body, times) // max(1, c.value) for c in cases), default=0)
+                total += max((_runs(c.body, of, times) // max(1, c.value) for c in cases), default=0)
             case _:
-                pass
-    return total
-
-
-def _products(body: tuple[Stmt, ...], times: int = 1) -> int:
-    """Multiply-adds of statements that run so many times, per row."""
-    total = 0
-    for s in body:
-        match s:
-            case For(lo=Int(lo), hi=Int(hi)):
-                total += _products(s.body, times * (hi - lo))
-            case For():
-                total += _products(s.body, times)
-            case Accumulate():
-                total += times
-            case Switch(_, cases):  # on the number of rows
-                total += max((_products(c.body, times) // max(1, c.value) for c in cases), default=0)
-            case _:
-                pass
+                total += times * isinstance(s, of)
     return total
