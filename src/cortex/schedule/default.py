@@ -22,7 +22,7 @@ from cortex.schedule.fuse import Fuse
 from cortex.schedule.locate import Block, buffers_of, constant_extent
 from cortex.schedule.narrow_inputs import NarrowInputs, inputs_of
 from cortex.schedule.needed_whole import needed_whole
-from cortex.schedule.nest import Nest, nest_of
+from cortex.schedule.nest import Nest, nest_of, sum_reads
 from cortex.schedule.pack import Pack
 from cortex.schedule.parallel_default import Mapping
 from cortex.schedule.registers import AS_REGISTERS_ALLOW, Registers, SumsNest, TileChoice
@@ -211,23 +211,17 @@ def _sums_nest(cluster: Cluster, weights: int, rows: str | None) -> SumsNest:
     loops = [[loop for loop in walk(s) if isinstance(loop, For)] for n in cluster for s in n.body if isinstance(s, For)]
     steps = max((prod(constant_extent(loop) or 1 for loop in each) for each in loops), default=1)
     # Each nest has its own names for the shared loops, so reads are told apart by what they read from.
-    single = {x.buffer for n in cluster for x in _sum_reads(n) if n.columns[-1].var not in free_vars(x.index)}
+    single = {x.buffer for n in cluster for x in sum_reads(n) if n.columns[-1].var not in free_vars(x.index)}
     fixed = 1 if rows is None else next((constant_extent(c) for c in first.columns[:-1] if c.var == rows), None)
     return SumsNest(
         first.name, sums, max(1, min(weights, sums)), len(single), constant_extent(column) or 1, steps, fixed
     )
 
 
-def _sum_reads(nest: Nest) -> list[Load]:
-    """What the sums of a nest read."""
-    sums = [n.value for s in nest.body if isinstance(s, For) for n in walk(s) if isinstance(n, Accumulate)]
-    return [n for value in sums for n in walk(value) if isinstance(n, Load)]
-
-
 def _vector_reads(nest: Nest) -> list[Load]:
     """What the sums of a nest read a different element of for each column."""
     column = nest.columns[-1].var
-    return [load for load in _sum_reads(nest) if column in free_vars(load.index)]
+    return [load for load in sum_reads(nest) if column in free_vars(load.index)]
 
 
 def _is_packable(nest: Nest, load: Load) -> bool:

@@ -7,7 +7,7 @@ from cortex.ir.node import walk
 from cortex.ir.scalar import Load
 from cortex.ir.simplify import free_vars
 from cortex.schedule.locate import Block
-from cortex.schedule.nest import Nest, nest_of
+from cortex.schedule.nest import Nest, nest_of, sum_reads
 
 
 def needed_whole(f: Func, block: Block) -> frozenset[str]:
@@ -49,6 +49,4 @@ def _written(nest: Nest) -> set[str]:
 def _single(nest: Nest) -> set[str]:
     """What the sums of a nest read the same element of for all columns."""
     column = nest.columns[-1].var if nest.columns else None
-    values = [n.value for s in nest.body if isinstance(s, For) for n in walk(s) if isinstance(n, Accumulate)]
-    loads = [n for value in values for n in walk(value) if isinstance(n, Load)]
-    return {n.buffer for n in loads if column not in free_vars(n.index)}
+    return {load.buffer for load in sum_reads(nest) if column not in free_vars(load.index)}

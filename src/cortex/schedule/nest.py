@@ -85,6 +85,12 @@ def _class_of(f: Func, columns: tuple[For, ...], body: tuple[Stmt, ...]) -> Clas
     return "dot" if not columns or all(stride(buffers[n.buffer], n, last.var) in (0, 1) for n in loads) else "product"
 
 
+def sum_reads(nest: Nest) -> list[Load]:
+    """What the sums of a nest read."""
+    sums = [n.value for s in nest.body if isinstance(s, For) for n in walk(s) if isinstance(n, Accumulate)]
+    return [n for value in sums for n in walk(value) if isinstance(n, Load)]
+
+
 def stride(b: Buffer, load: Load, var: str) -> int | None:
     """How far apart in memory, in elements, neighbouring iterations of `var` read; None when that varies."""
     total = 0

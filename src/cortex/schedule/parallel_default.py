@@ -195,7 +195,7 @@ def _reads_whole(found: list[Touch], buffers: set[str]) -> bool:
     for t in found:
         if not t.writes and t.buffer in buffers:
             summed = {loop.var for loop in t.around.loops} - kept
-            if free_vars(t.around.expand(t.index[-1])) & summed:
+            if any(free_vars(t.around.expand(e)) & summed for e in t.index[-1:]):
                 return True
     return False
 
