@@ -9,7 +9,6 @@ from cortex.passes.expand_math import expand_math
 from cortex.passes.forward_stores import forward_stores
 from cortex.passes.prefetch import prefetch
 from cortex.passes.remove_unused import remove_unused
-from cortex.passes.rounds import in_rounds
 from cortex.passes.share_packings import share_packings
 from cortex.passes.simplify_indices import simplify_indices
 
@@ -21,7 +20,6 @@ PASSES: tuple[Pass, ...] = (
     forward_stores,  # makes temporaries of fused nests unread
     remove_unused,  # and this drops them
     prefetch,
-    in_rounds,
     expand_math,  # last: what remains is computed, so the long polynomials are expanded once
 )
 
