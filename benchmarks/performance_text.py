@@ -337,7 +337,8 @@ def _how(data: dict[str, Any]) -> Lines:
         "and filling tables are not timed. `cortex` is fp32 with all work done: no tables, no sharing.",
         f"The systems of a cell run in turns in one process for about {data['seconds_per_cell']:g} s in all, of which "
         "the first 0.1 s of each turn do not count: processors that rested are slow at first. The median over requests "
-        "of each request's median is given, of the same requests for all systems: as many as that time allows. Results are compared with double precision before, to 1e-4.",
+        "of each request's median is given, of the same requests for all systems: as many as that time allows. "
+        "Results are compared with double precision before, to 1e-4.",
         "torch-eager is the recursive PyTorch module, node by node. torch-batched is PyTorch batched by hand, level by "
         "level, in whichever of its two forms (the level loop in Python or TorchScript) was faster.",
         "onnxruntime, jax and treelstm.c are processes of their own: treelstm.c in three turns with the others, "
