@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from cortex.bench import timing
 from cortex.bench.data import workload
 from cortex.bench.limit import Machine, limit_us
 from cortex.bench.timing import LONGEST_REST, come_to_rest, interleave
@@ -123,6 +124,21 @@ def test_a_turn_starts_when_threads_of_the_last_one_rest() -> None:
     start = time.perf_counter()
     come_to_rest()
     assert time.perf_counter() - start < LONGEST_REST
+
+
+def test_the_start_of_a_turn_does_not_count_and_a_turn_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "come_to_rest", lambda: None)  # which may take longer than the whole test
+    calls = 0
+
+    def run(_: list[object]) -> None:
+        nonlocal calls
+        calls += 1
+        time.sleep(0.005)
+
+    found = interleave({"a": run}, [lambda: [object()]] * 4, timing.WARM + timing.TURN, turns=1)["a"]
+    untimed = calls - 4 * found.repetitions
+    assert untimed > 4 + 5  # each batch once, then as many as fit into the warm-up: 20, fewer on a busy machine
+    assert found.repetitions > 4  # of one turn; turns of one pass would be three
 
 
 def test_interleaving_times_each_system_on_new_objects() -> None:

@@ -123,13 +123,13 @@ def _turns(
                 come_to_rest()
                 _warm_up(run, used)
                 end = min(time.perf_counter() + TURN, deadline)
-                more = True
-                while more:
+                while True:
                     for i, batch in _built(used):
                         elapsed = seconds(run, batch)
                         samples[name][i].append(elapsed)
                         spent[name] += elapsed
-                    more = time.perf_counter() < end
+                    if time.perf_counter() >= end:
+                        break
         turns += 1
     return samples
 
