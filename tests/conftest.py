@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from cortex.cost.machine import Machine
+from cortex.runtime import measure_machine
+
 GOLDEN = Path(__file__).parent / "golden"
 
 os.environ.setdefault("CORTEX_VERIFY", "1")  # every program is verified after every step and pass
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the process that started them
     _CACHE = tempfile.TemporaryDirectory(prefix="cortex-tests-")  # removed at exit
     os.environ["CORTEX_CACHE"] = _CACHE.name  # what the user has kept neither helps nor suffers
+    Machine.example().save(measure_machine.kept_in(Path(_CACHE.name)))  # choices do not depend on who else is at work
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,7 +11,6 @@ from small_zoo import make, trees  # noqa: F401
 
 from cortex import compiler
 from cortex.options import Options
-from cortex.runtime.measure_machine import here
 
 
 class Kept:
@@ -29,7 +28,6 @@ class Kept:
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     """An empty cache for this test."""
-    here()
     (tmp_path / "cache").mkdir()
     for figures in Options.from_environment().cache.glob("core-*.json"):  # measuring again would take long
         shutil.copy(figures, tmp_path / "cache")

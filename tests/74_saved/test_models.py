@@ -82,11 +82,11 @@ def test_products_of_leaves_are_settled(make: Any, trees: Any, again: Any) -> No
     """Who compiles a loaded model again for more threads has no examples, and gives the same bits."""
     requests = trees("tree_lstm")
     fast = make("tree_lstm", 32, examples=requests, recursion=None, choices=None)
-    assert any(isinstance(step, TabulateLeafProducts) for step in fast.schedule.steps)
     got = again(fast)
     assert bits(got, requests, threads=2) == bits(got, requests) == bits(fast, requests)
     assert got.compilations == 1
-    assert fast.schedule.on_recursion == got.schedule.on_recursion
+    for each in (fast, got):  # how they batch may differ, which changes no bits
+        assert any(isinstance(step, TabulateLeafProducts) for step in each.schedule.steps)
 
 
 def test_narrow_weights_and_tables(make: Any, trees: Any, again: Any) -> None:

@@ -23,10 +23,14 @@ BARRIER_SLOWEST = 2000.0
 def here(cache: Path | None = None) -> Machine:
     """This machine: from a file in the folder `cache`, or measured now (about half a second) and written there."""
     target = Target.host()
-    l1, l2 = cache_bytes(1, L1_UNKNOWN), cache_bytes(2, L2_UNKNOWN)
-    folder = Options.from_environment().cache if cache is None else cache
-    file = folder / f"core-{target.cpu}-{target.lanes}-{l2 // KIB}K.json"
-    return _known(file) or _remember(file, measure(target, l1, l2))
+    file = kept_in(Options.from_environment().cache if cache is None else cache)
+    return _known(file) or _remember(file, measure(target, cache_bytes(1, L1_UNKNOWN), cache_bytes(2, L2_UNKNOWN)))
+
+
+def kept_in(cache: Path) -> Path:
+    """The file of this machine's figures in a cache folder."""
+    target = Target.host()
+    return cache / f"core-{target.cpu}-{target.lanes}-{cache_bytes(2, L2_UNKNOWN) // KIB}K.json"
 
 
 @lru_cache(maxsize=4)
