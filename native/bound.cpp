@@ -106,7 +106,6 @@ void Bound::run() {
     if (!column.is_fixed) read(column);
   run_.execute();
   run_.write_roots();
-  has_run_ = true;
 }
 
 void Bound::refuse_if_busy() const {
@@ -121,9 +120,13 @@ nb::dict Bound::fields() const {
   return named;
 }
 
+nb::object Bound::root(std::size_t state) {
+  refuse_if_busy();
+  return run_.root(state);
+}
+
 nb::object Bound::nodes(std::size_t state) const {
   refuse_if_busy();
-  if (!has_run_) python_error(PyExc_RuntimeError, "the bound request has not been run");
   return run_.nodes(state);
 }
 

@@ -22,7 +22,7 @@ class Bound {
   // read-only, since other values could need other code; where the model reads no such field of a node, it is 0.
   nb::dict fields() const;
 
-  nb::object root(std::size_t state) const { return run_.root(state); }
+  nb::object root(std::size_t state);
   nb::object nodes(std::size_t state) const;
   std::int64_t num_nodes() const { return run_.num_nodes(); }
 
@@ -45,7 +45,7 @@ class Bound {
 
   Run run_;
   std::vector<std::pair<std::string, Column>> columns_;
-  bool is_busy_ = false, has_run_ = false;  // guarded by the GIL
+  bool is_busy_ = false;  // guarded by the GIL
 };
 
 }  // namespace cortex

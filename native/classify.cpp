@@ -48,19 +48,71 @@ std::int64_t size_of(PyObject* value) {
 
 }  // namespace
 
+// Is there a child at the end of an edge? Calls are asked before their children have numbers.
+inline bool Request::has_child(std::size_t edge) const {
+  return (spec_.of_calls() ? edge_calls_[edge] : graph_.edge_child[edge]) >= 0;
+}
+
+// The answer to a question about a text in a slot of the node, where it takes no more than to compare addresses.
+inline Branch Request::answer_at_hand(const Test& test, std::int32_t node) const {
+  PyObject* const value = value_at_hand(node, test.number);
+  if (!value || !PyUnicode_CheckExact(value)) return kNotYet;
+  if (test.op == Test::Op::kEquals && value == test.value.ptr()) return test.yes;
+  if (test.op == Test::Op::kEquals && PyUnicode_CHECK_INTERNED(value) && PyUnicode_CheckExact(test.value.ptr())) return test.no;
+  if (test.op == Test::Op::kValue)
+    for (const auto& [text, branch] : test.texts)
+      if (text.ptr() == value) return branch;
+  return kNotYet;
+}
+
+inline Branch Request::answer(const Test& test, std::int32_t node) {
+  if (!test.path.empty() && (node = follow(test.path, node)) < 0) return kUnknown;
+  if (test.subject == Test::Subject::kAttribute) {
+    const Branch found = answer_at_hand(test, node);
+    return found == kNotYet ? answer_by_value(test, node, kept(node, test.number)) : found;
+  }
+  const auto v = static_cast<std::size_t>(node);
+  if (test.subject == Test::Subject::kNode) return test.choose(graph_.height[v] == (test.op == Test::Op::kIsLeaf ? 0 : 1));
+  const auto number = static_cast<std::size_t>(test.number);
+  const bool is_list = test.subject == Test::Subject::kList;
+  const std::int64_t length = is_list ? graph_.list_len[v * spec_.lists.size() + number] : 0;
+  const bool none = is_list ? length < 0 : !has_child(static_cast<std::size_t>(graph_.edge_start[v]) + number);
+  switch (test.op) {
+    case Test::Op::kIsLeaf:
+    case Test::Op::kIsAboveLeaves:
+    case Test::Op::kIsNone:
+      return test.choose(none);
+    case Test::Op::kLength:
+    case Test::Op::kHasLength:
+      return test.choose_by_length(std::max<std::int64_t>(length, 0));
+    case Test::Op::kCounts:
+      return test.no;
+    case Test::Op::kEquals:  // a child equals None or nothing that a guard can hold
+      return test.choose(none && test.value.is_none());
+    case Test::Op::kValue:
+      return kUnknown;
+  }
+  return kUnknown;
+}
+
+// The kind of a node, by the model's decision tree.
+inline std::int32_t Request::decide(std::int32_t node) {
+  Branch branch = spec_.tree;
+  while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
+  if (branch == kUnknown) unknown_kind(object_of(node), where(node), nb::list());
+  return kind_of_branch(branch);
+}
+
+std::int32_t Request::kind_of(std::int32_t node) { return decide(node); }
+
 void Request::classify() {
   const std::size_t n = graph_.num_nodes();
   if (graph_.kind.size() != n) {
-    kept_.assign(n * static_cast<std::size_t>(spec_.num_columns), nullptr);
     graph_.kind.resize(n);
-    for (std::size_t v = 0; v < n; ++v) graph_.kind[v] = kind_of(static_cast<std::int32_t>(v));
+    std::int32_t* const kind = graph_.kind.data();
+    for (std::size_t v = 0; v < n; ++v) kind[v] = decide(static_cast<std::int32_t>(v));
   }
   if (spec_.has_lengths) check_lengths();
-}
-
-// Is there a child at the end of an edge? Calls are asked before their children have numbers.
-bool Request::has_child(std::size_t edge) const {
-  return (spec_.of_calls() ? edge_calls_[edge] : graph_.edge_child[edge]) >= 0;
 }
 
 // Are all nodes' kinds checked for the number of their children? Where each is for one list at most, and without a
@@ -93,40 +145,6 @@ void Request::check_lengths() {
   nb::list unchecked;
   for (const std::int32_t node : nodes) unchecked.append(object_of(node));
   unknown_kind(unchecked[0], where(nodes[0]), unchecked);
-}
-
-inline Branch Request::answer(const Test& test, std::int32_t node) {
-  if (!test.path.empty() && (node = follow(test.path, node)) < 0) return kUnknown;
-  if (test.subject == Test::Subject::kAttribute) return answer_by_value(test, node, kept(node, test.number));
-  const auto v = static_cast<std::size_t>(node);
-  if (test.subject == Test::Subject::kNode) return test.choose(graph_.height[v] == (test.op == Test::Op::kIsLeaf ? 0 : 1));
-  const auto number = static_cast<std::size_t>(test.number);
-  const bool is_list = test.subject == Test::Subject::kList;
-  const std::int64_t length = is_list ? graph_.list_len[v * spec_.lists.size() + number] : 0;
-  const bool none = is_list ? length < 0 : !has_child(static_cast<std::size_t>(graph_.edge_start[v]) + number);
-  switch (test.op) {
-    case Test::Op::kIsLeaf:
-    case Test::Op::kIsAboveLeaves:
-    case Test::Op::kIsNone:
-      return test.choose(none);
-    case Test::Op::kLength:
-    case Test::Op::kHasLength:
-      return test.choose_by_length(std::max<std::int64_t>(length, 0));
-    case Test::Op::kCounts:
-      return test.no;
-    case Test::Op::kEquals:  // a child equals None or nothing that a guard can hold
-      return test.choose(none && test.value.is_none());
-    case Test::Op::kValue:
-      return kUnknown;
-  }
-  return kUnknown;
-}
-
-std::int32_t Request::kind_of(std::int32_t node) {
-  Branch branch = spec_.tree;
-  while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
-  if (branch == kUnknown) unknown_kind(object_of(node), where(node), nb::list());
-  return kind_of_branch(branch);
 }
 
 // The answer to a question about an attribute, which has the value `value` there.
@@ -182,17 +200,19 @@ std::int32_t Request::follow(const Path& path, std::int32_t node) const {
 }
 
 std::int32_t Request::follow(const Hop& hop, std::int32_t node) const {
+  if (hop.kind == Hop::Kind::kSlot)
+    return graph_.edge_child[static_cast<std::size_t>(graph_.edge_start[static_cast<std::size_t>(node)] + hop.relation)];
+  const auto [first, length] = list_of_node(node, hop.relation);
+  return hop.index < length ? graph_.edge_child[static_cast<std::size_t>(first + hop.index)] : -1;
+}
+
+// The first edge of a list of a node, and its length, which is -1 where the list is None.
+std::pair<std::int64_t, std::int32_t> Request::list_of_node(std::int32_t node, int list) const {
   const auto v = static_cast<std::size_t>(node);
-  std::int64_t edge = graph_.edge_start[v];
-  if (hop.kind == Hop::Kind::kSlot) {
-    edge += hop.relation;
-  } else {
-    edge += static_cast<std::int64_t>(spec_.slots.size()) + hop.index;
-    const std::int32_t* length = &graph_.list_len[v * spec_.lists.size()];
-    for (int l = 0; l < hop.relation; ++l) edge += std::max(length[l], 0);
-    if (hop.index >= length[hop.relation]) return -1;
-  }
-  return graph_.edge_child[static_cast<std::size_t>(edge)];
+  const std::int32_t* length = &graph_.list_len[v * spec_.lists.size()];
+  std::int64_t first = graph_.edge_start[v] + static_cast<std::int64_t>(spec_.slots.size());
+  for (int l = 0; l < list; ++l) first += std::max(length[l], 0);
+  return {first, length[list]};
 }
 
 // The value of an attribute, None where it is absent. A new reference.

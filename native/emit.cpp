@@ -28,11 +28,15 @@ void Request::emit(const Destination& to) {
     return graph_.kind[static_cast<std::size_t>(from.node_of[static_cast<std::size_t>(id)])];
   };
   for (std::size_t g = 0; g < from.group_start.size(); ++g) {
-    const std::int32_t start = from.group_start[g];
-    for (std::int32_t i = from.group_len[g]; i-- > 0;) {
-      const std::int32_t kind = spec_.shared ? kind_of_id(start + i) : from.group_kind[g];
-      to.index[4][place[static_cast<std::size_t>(kind)]++] = start + i;
+    const std::int32_t start = from.group_start[g], length = from.group_len[g];
+    if (!spec_.shared) {
+      std::int32_t& at = place[static_cast<std::size_t>(from.group_kind[g])];
+      for (std::int32_t i = 0; i < length; ++i) to.index[4][at + i] = start + length - 1 - i;
+      at += length;
+      continue;
     }
+    for (std::int32_t i = length; i-- > 0;)
+      to.index[4][place[static_cast<std::size_t>(kind_of_id(start + i))]++] = start + i;
   }
   if (spec_.shared)
     for (std::size_t id = 0; id < n; ++id) to.index[5][id] = kind_of_id(static_cast<std::int32_t>(id));
@@ -46,13 +50,18 @@ void Request::emit(const Destination& to) {
   }
   std::int32_t* const* child = next;
   std::int32_t* const* list_arrays = child + slots;
+  const std::int32_t* const edges = graph_.edge_child.data();
+  const std::int32_t* const id_of = from.id_of.data();
+  for (std::size_t s = 0; s < slots; ++s)
+    for (std::size_t id = 0; id < n; ++id) {
+      const std::int32_t below = edges[static_cast<std::size_t>(graph_.edge_start[static_cast<std::size_t>(from.node_of[id])]) + s];
+      child[s][id] = below < 0 ? -1 : id_of[below];
+    }
   std::vector<std::int32_t>& cursor = place;
   cursor.assign(lists, 0);
-  for (std::size_t id = 0; id < n; ++id) {
+  for (std::size_t id = 0; id < n && lists > 0; ++id) {
     const auto v = static_cast<std::size_t>(from.node_of[id]);
-    const std::int32_t* edge = graph_.edge_child.data() + graph_.edge_start[v];
-    for (std::size_t s = 0; s < slots; ++s, ++edge)
-      child[s][id] = *edge < 0 ? -1 : from.id_of[static_cast<std::size_t>(*edge)];
+    const std::int32_t* edge = edges + graph_.edge_start[v] + slots;
     for (std::size_t l = 0; l < lists; ++l) {
       std::int32_t at = cursor[l];
       list_arrays[3 * l][id] = at;

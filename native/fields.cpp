@@ -125,9 +125,10 @@ void Request::fill_fields(const Destination& to) {
   };
   const KindUse* const kinds = spec_.kinds.data();
   const std::uint8_t* demanded = demand_.data();
+  std::int32_t* const* const ints_to = to.index.data() + to.index.size() - 2 - ints;
   auto fill_in = [&](FieldRef f, std::size_t v) {
     const auto node = static_cast<std::int32_t>(v);
-    if (!is_done(f) && !(f.is_int && fill_small(spec_.int_fields[static_cast<std::size_t>(f.number)], f, node, to)))
+    if (!is_done(f) && !(f.is_int && fill_small(spec_.int_fields[static_cast<std::size_t>(f.number)], node, ints_to[f.number])))
       fill(f, node, to);
   };
   for (std::size_t v = 0; v < n; ++v) {
@@ -139,12 +140,11 @@ void Request::fill_fields(const Destination& to) {
 }
 
 // Fill an integer field whose value is an int of one digit in a slot of the node; says whether it is.
-inline bool Request::fill_small(const IntField& field, FieldRef ref, std::int32_t node, const Destination& to) const {
+inline bool Request::fill_small(const IntField& field, std::int32_t node, std::int32_t* to) const {
   PyObject* const found = value_at_hand(node, field.attribute);
   std::int64_t number = 0;
   if (!found || !is_small(found, number) || !field.fits(number)) return false;
-  const auto id = numbering_.id_of[static_cast<std::size_t>(node)];
-  int_array(to, spec_, static_cast<std::size_t>(ref.number))[id] = static_cast<std::int32_t>(number);
+  to[numbering_.id_of[static_cast<std::size_t>(node)]] = static_cast<std::int32_t>(number);
   return true;
 }
 
@@ -276,10 +276,15 @@ void Request::reach(const Path& path, std::size_t at, std::int32_t from, F found
   if (at == path.size()) return found(from);
   const Hop& hop = path[at];
   if (hop.kind == Hop::Kind::kEach) {
-    const std::int32_t length =
-        graph_.list_len[static_cast<std::size_t>(from) * spec_.lists.size() + static_cast<std::size_t>(hop.relation)];
-    for (std::int32_t i = 0; i < length; ++i)
-      reach(path, at + 1, follow(Hop{Hop::Kind::kItem, hop.relation, i}, from), found);
+    const auto [first, length] = list_of_node(from, hop.relation);
+    for (std::int32_t i = 0; i < length; ++i) {
+      const std::int32_t child = graph_.edge_child[static_cast<std::size_t>(first + i)];
+      if (at + 1 == path.size()) {
+        found(child);
+      } else {
+        reach(path, at + 1, child, found);
+      }
+    }
     return;
   }
   const std::int32_t next = follow(hop, from);
@@ -297,23 +302,27 @@ void Request::reach(const Path& path, std::size_t at, std::int32_t from, F found
 void Request::check_needs() {
   const KindUse* const kinds = spec_.kinds.data();
   const std::int64_t* const first = graph_.edge_start.data();
-  for (std::size_t v = 0; v < graph_.num_nodes(); ++v)
-    for (const Path& path : kinds[graph_.kind[v]].needs) {
-      const bool is_slot = path.size() == 1 && path[0].kind == Hop::Kind::kSlot;  // as nearly all are
-      if (!is_slot || graph_.edge_child[static_cast<std::size_t>(first[v] + path[0].relation)] < 0)
-        reach(path, 0, static_cast<std::int32_t>(v), [](std::int32_t) {});
-    }
+  const std::int32_t* const child = graph_.edge_child.data();
+  const auto must_reach = [this](const Path& path, std::size_t v) {
+    reach(path, 0, static_cast<std::int32_t>(v), [](std::int32_t) {});
+  };
+  for (std::size_t v = 0; v < graph_.num_nodes(); ++v) {
+    const KindUse& kind = kinds[graph_.kind[v]];
+    for (const int slot : kind.needed_slots)
+      if (child[first[v] + slot] < 0) must_reach({{Hop::Kind::kSlot, slot, 0}}, v);
+    for (const Path& path : kind.needs) must_reach(path, v);
+  }
 }
 
 void Request::collect_reads() {
   const std::size_t ints = spec_.int_fields.size(), all = ints + spec_.float_fields.size();
   demand_.assign(graph_.num_nodes() * all, 0);
   for (std::size_t v = 0; v < graph_.num_nodes(); ++v)
-    for (const Demand& read : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].reads)
-      reach(read.path, 0, static_cast<std::int32_t>(v), [&](std::int32_t node) {
-        const std::size_t field = static_cast<std::size_t>(read.field.number) + (read.field.is_int ? 0 : ints);
-        demand_[static_cast<std::size_t>(node) * all + field] = 1;
-      });
+    for (const Demand& read : spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].reads) {
+      std::uint8_t* const column = demand_.data() + read.field.number + (read.field.is_int ? 0 : ints);
+      reach(read.path, 0, static_cast<std::int32_t>(v),
+            [&](std::int32_t node) { column[static_cast<std::size_t>(node) * all] = 1; });
+    }
 }
 
 }  // namespace cortex

@@ -2,6 +2,8 @@
 #define CORTEX_IMPORTS_NUMPY
 #include "python.hpp"
 
+#include <memory>
+
 #include "arrays.hpp"
 #include "bound.hpp"
 #include "errors.hpp"
@@ -52,6 +54,18 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   return made;
 }
 
+// The same for most calls, as an object of the class `output`, which keeps its run in `_run`. (To call the class would take
+// as long as ten nodes do.)
+nb::object answer(nb::handle_t<Program> program, nb::handle output, nb::handle structures, bool single,
+                  std::int64_t threads) {
+  static PyObject* const kept_in = PyUnicode_InternFromString("_run");
+  const nb::object made = nb::cast(run(program, structures, single, threads, nb::none()));
+  auto* type = reinterpret_cast<PyTypeObject*>(output.ptr());
+  nb::object answered = cortex::own(type->tp_alloc(type, 0));
+  if (PyObject_SetAttr(answered.ptr(), kept_in, made.ptr()) < 0) throw nb::python_error();
+  return answered;
+}
+
 void prepare(nb::handle_t<Program> program, nb::handle structures) {
   const cortex::RunningCall call;
   Run made(nb::borrow(program), false, 1, nb::none());
@@ -74,6 +88,19 @@ void run_entry(std::uintptr_t entry, nb::list tables, std::uintptr_t sizes) {
   nb::gil_scoped_release without_gil;
   cortex::run_with_tables(reinterpret_cast<cortex::Entry>(entry), each.data(),
                           reinterpret_cast<const std::int64_t*>(sizes), static_cast<std::int64_t>(each.size()));
+}
+
+// For tests: which of some requests of 100 nodes run on the team, if each takes as long as is said, there or alone.
+nb::list ways_taken(nb::list on_team, nb::list alone) {
+  constexpr std::int64_t kNodes = 100;
+  const auto ways = std::make_unique<cortex::Ways>();
+  nb::list taken;
+  for (std::size_t i = 0; i < on_team.size(); ++i) {
+    const bool team = ways->prefers_team(kNodes);
+    ways->see(kNodes, team, nb::cast<double>(team ? on_team[i] : alone[i]) / kNodes);
+    taken.append(team);
+  }
+  return taken;
 }
 
 bool import_numpy() { return _import_array() >= 0; }
@@ -101,6 +128,7 @@ NB_MODULE(_native, m) {
       .def("run", run, "structures"_a.none(), "single"_a, "threads"_a = 1, "out"_a.none() = nb::none(),
            "Linearize a list of structures or a Forest and run the program on it, on so many threads. `out` has an "
            "array for the roots of each state, or None.")
+      .def("answer", answer, "What `run` gives without `out`, wrapped in a class: (class, structures, single, threads).")
       .def("prepare", prepare, "structures"_a.none(), "Do what `run` does before the compiled function is called.");
 
   nb::class_<Run>(m, "Run", nb::type_slots(collected<Run>), "The result of one call of a program.")
@@ -128,6 +156,8 @@ NB_MODULE(_native, m) {
         "Nanoseconds of one barrier among so many threads.");
   m.def("run_entry", run_entry, "entry"_a, "tables"_a, "sizes"_a,
         "Run a compiled function on as many threads as there are tables of array addresses, each with its own.");
+  m.def("ways_taken", ways_taken, "on_team"_a, "alone"_a,
+        "Which of several requests run on the team, if they take so many nanoseconds on it or alone.");
   m.def("set_team_spin", &cortex::set_team_spin, "microseconds"_a,
         "How long worker threads look for the next call before they park.");
   m.def("check_forest", &cortex::check_forest, "slots"_a, "lists"_a, "num_nodes"_a, "names"_a.none(),

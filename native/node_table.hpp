@@ -1,6 +1,8 @@
 // Identity to number: an open-addressing hash table over object addresses that is emptied in constant time.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -9,19 +11,19 @@ namespace cortex {
 // Objects must stay alive while they are in the table, so that an address means one object.
 //
 // An entry counts only if it carries the current generation, so `clear` just starts a new one. The part of the
-// table in use starts small for every request: a small tree after a large one stays in the cache.
+// table in use starts as small as the last request would have had it: a small tree after large ones stays in the cache.
 class NodeTable {
  public:
   void clear() {
     next_generation();
-    mask_ = kSmallest - 1;
+    mask_ = std::bit_ceil(std::max(2 * count_, kSmallest)) - 1;
     count_ = 0;
     if (entries_.empty()) entries_.resize(kSmallest);
   }
 
-  // The number of `object`; a new object gets the number `next`, which is also how many are in the table.
-  std::int32_t find_or_add(const void* object, std::int32_t next, const std::vector<struct _object*>& all) {
-    if (2 * (count_ + 1) > mask_ + 1) grow(all);
+  // The number of `object`; a new object gets the number `next`.
+  [[gnu::always_inline]] std::int32_t find_or_add(const void* object, std::int32_t next) {
+    if (2 * (count_ + 1) > mask_ + 1) grow();
     Entry& entry = place_of(object);
     if (entry.generation == generation_) return entry.number;
     entry = {object, next, generation_};
@@ -49,12 +51,15 @@ class NodeTable {
     }
   }
 
-  void grow(const std::vector<struct _object*>& all) {
+  [[gnu::noinline]] void grow() {
+    std::vector<Entry> present;
+    present.reserve(count_);
+    for (std::size_t i = 0; i <= mask_; ++i)
+      if (entries_[i].generation == generation_) present.push_back(entries_[i]);
     mask_ = 2 * mask_ + 1;
     if (entries_.size() < mask_ + 1) entries_.resize(mask_ + 1);
     next_generation();
-    for (std::size_t i = 0; i < count_; ++i)
-      place_of(all[i]) = {all[i], static_cast<std::int32_t>(i), generation_};
+    for (const Entry& entry : present) place_of(entry.object) = {entry.object, entry.number, generation_};
   }
 
   void next_generation() {

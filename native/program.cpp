@@ -1,7 +1,6 @@
 #include "program.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "errors.hpp"
 
@@ -109,10 +108,6 @@ void ProgramLayout::read_argument(nb::handle source) {
   } else {
     python_error(PyExc_ValueError, "the layout of a program has the unknown array kind '" + what + "'");
   }
-}
-
-Pace& Program::pace(std::int64_t nodes) {
-  return paces_[static_cast<std::size_t>(kSizesPerDoubling * std::log2(static_cast<double>(nodes)))];
 }
 
 Linearizer& Program::linearizer() const {

@@ -1,13 +1,11 @@
 // A compiled program and the result of running it.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "linearizer.hpp"
+#include "pace.hpp"
 #include "team.hpp"
 #include "workspace.hpp"
 
@@ -54,22 +52,6 @@ struct ProgramLayout {
   void add_block(Extent extent, std::int64_t elements, bool per_thread = false, int copies = -1);
 };
 
-// How fast a program has lately been at its fastest, for requests of about the same size; guarded by the GIL.
-class Pace {
- public:
-  bool is_known(bool on_team) const { return expected(on_team) != kUnknown; }
-  bool prefers_team() const { return team_ < alone_; }
-  double expected(bool on_team) const { return on_team ? team_ : alone_; }
-  void see(bool on_team, double nanoseconds) {
-    double& best = on_team ? team_ : alone_;
-    best = std::min(nanoseconds, 1.01 * best);  // a few slow calls in a row say nothing
-  }
-
- private:
-  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
-  double team_ = kUnknown, alone_ = kUnknown;  // nanoseconds per node
-};
-
 class Program {
  public:
   Program(nb::object linearizer, nb::dict layout) : layout_(std::move(linearizer), std::move(layout)) {}
@@ -79,31 +61,8 @@ class Program {
   const ProgramLayout& layout() const { return layout_; }
   WorkspacePool& pool() { return pool_; }
 
-  // The pace of requests of so many nodes: sizes within a fifth of each other are taken together.
-  Pace& pace(std::int64_t nodes);
-
-  // Whether the next request, which has this pace, is better run on the team.
-  //
-  // A second thread may have to be woken and has to be waited for, which a short request does not pay for. When that is
-  // so depends on the machine and on who else uses it, so both ways are tried, and the slower one again now and then:
-  // for a few requests in a row, whatever their sizes, because the first one finds the team asleep. A long request does
-  // not notice waking, and to try it the other way costs its caller milliseconds: once is enough.
-  bool prefers_team(const Pace& pace, double nodes) {
-    constexpr std::uint32_t kInARow = 4, kFirst = 4 * kInARow, kTryAgain = 128, kTryLong = 8;  // requests
-    constexpr double kLong = 1e6;                                                              // nanoseconds
-    const std::uint32_t number = requests_++;
-    if (nodes * std::min({pace.expected(true), pace.expected(false), last_pace}) > kLong && last_pace > 0) {
-      if (!pace.is_known(true)) return true;
-      if (!pace.is_known(false)) return number % kTryLong != kTryLong - 1;
-      return pace.prefers_team() ? number % kTryAgain != 0 : number % kTryLong == 0;
-    }
-    if (number < kFirst) return number / kInARow % 2 == 0;
-    if (!pace.is_known(true) || !pace.is_known(false)) return pace.is_known(false);
-    const bool try_other = number % kTryAgain < kInARow;
-    return pace.prefers_team() != try_other;
-  }
+  Ways ways;              // of running requests
   bool uses_team = true;  // did the last request?
-  double last_pace = 0;   // of the last request, in nanoseconds per node
 
   // Raises RuntimeError after drop_references().
   Linearizer& linearizer() const;
@@ -114,9 +73,6 @@ class Program {
  private:
   ProgramLayout layout_;
   WorkspacePool pool_;
-  static constexpr std::size_t kSizesPerDoubling = 4;
-  std::array<Pace, 64 * kSizesPerDoubling> paces_;  // in place: used while others call
-  std::uint32_t requests_ = 0;
 };
 
 // A request in its workspace, and what the program made of it. It holds the memory of the call until it is collected.
@@ -135,10 +91,11 @@ class Run {
   void execute(Announcement* announced = nullptr);
   // How many threads to announce this request to.
   std::int64_t expected_threads() const { return program_->uses_team ? threads_ : 1; }
-  // Write the states at the roots into the arrays that were given, or into new ones.
+  // Write the states at the roots into the arrays that there are: those that were given, and those that were asked for.
   void write_roots();
 
-  nb::object root(std::size_t state) const;
+  // The states at the roots: the array that was given, or one that is made when it is first asked for.
+  nb::object root(std::size_t state);
   nb::object nodes(std::size_t state) const;
   nb::dict linear_form() const;
   // Nodes that were computed, and nodes that the user gave: more than were computed where duplicates were merged.
@@ -159,13 +116,15 @@ class Run {
   void gather(std::size_t state, std::size_t index_block, std::int64_t count, float* to) const;
   void check(std::size_t state) const;
   void check_out(std::size_t state) const;
+  nb::object roots_of(std::size_t state) const;
 
   nb::object program_object_;
   Program* program_;
   bool single_;
   std::int64_t threads_;
   std::unique_ptr<Workspace> workspace_;
-  std::vector<nb::object> roots_;  // per state; not valid until it is written or given
+  std::vector<nb::object> roots_;  // per state; not valid unless it was given or asked for
+  bool has_run_ = false;
 };
 
 }  // namespace cortex

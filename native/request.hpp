@@ -151,10 +151,15 @@ class Request {
   void add_node(PyObject* node);
   bool discover(PyObject* node);
   [[noreturn]] void refuse_plain(PyObject* node);
-  void expand_slot(const Accessor& slot, PyObject* node);
+  bool expand_slot(const Accessor& slot, PyObject* node);
   std::int32_t expand_list(const Accessor& list, PyObject* node);
-  [[noreturn]] void refuse_gap(const Accessor& list);
+  std::int32_t expand_parts(const Accessor& list, PyObject* node);
+  std::int32_t add_items(const Accessor& list, PyObject* held_by);
+  std::int32_t iterate(const Accessor& list, nb::object collection);
+  void leave_out_none();
+  void check_gap(const Accessor& list);
   void add_edge(PyObject* child);
+  void put_all_in_table();
   [[noreturn]] void too_many_nodes();
   [[noreturn]] void too_many_children();
   [[noreturn]] void cycle(std::int64_t edge, std::int32_t from, std::int32_t to);
@@ -172,13 +177,16 @@ class Request {
   // classify.cpp
   void classify();
   std::int32_t kind_of(std::int32_t node);
+  [[gnu::always_inline]] std::int32_t decide(std::int32_t node);
   bool has_child(std::size_t edge) const;
   bool all_checked() const;
   void check_lengths();
   [[gnu::always_inline]] Branch answer(const Test& test, std::int32_t node);
+  [[gnu::always_inline]] Branch answer_at_hand(const Test& test, std::int32_t node) const;
   Branch answer_by_value(const Test& test, std::int32_t node, PyObject* value);
   std::int32_t follow(const Path& path, std::int32_t node) const;
   std::int32_t follow(const Hop& hop, std::int32_t node) const;
+  std::pair<std::int64_t, std::int32_t> list_of_node(std::int32_t node, int list) const;
   PyObject* kept(std::int32_t node, int attribute);
   PyObject* keep(std::int32_t node, int attribute);
 
@@ -220,7 +228,7 @@ class Request {
   void fill_fields(const Destination& to);
   bool fill_from_column(FieldRef field, const Destination& to);
   void fill(FieldRef field, std::int32_t node, const Destination& to);
-  bool fill_small(const IntField& field, FieldRef ref, std::int32_t node, const Destination& to) const;
+  bool fill_small(const IntField& field, std::int32_t node, std::int32_t* to) const;
   [[noreturn]] void missing(const std::string& field, const std::string& accepted, std::int32_t node);
   std::int32_t int_value(const IntField& field, PyObject* value, std::int32_t node);
   std::int32_t checked(const IntField& field, std::int64_t value, std::int32_t node);
@@ -257,9 +265,10 @@ class Request {
   Calls calls_;                          // in place of the three above, where nodes are calls
   std::vector<std::int32_t> node_calls_, edge_calls_;  // per node, and per edge; -1 where there is no child
   std::vector<std::int32_t> reached_;    // room for one
-  std::vector<PyObject*> kept_;          // owned; per node and column, null until read
+  std::vector<PyObject*> kept_;          // owned; per node and column, null until read; empty until one is
   std::vector<Frame> frames_;
   NodeTable table_;
+  bool all_in_table_ = false;            // or only those nodes that several places may refer to?
 
   nb::object forest_;                // set when the request came as arrays
   std::vector<nb::object> columns_;  // of the forest, per attribute; not valid where it has none
@@ -267,11 +276,22 @@ class Request {
   std::vector<std::uint8_t> demand_;  // per node and field: read by a node further up
 };
 
+// Add a node, whose edges follow.
+[[gnu::always_inline]] inline void Request::add_node(PyObject* node) {
+  constexpr std::size_t kSignalInterval = 1 << 16;  // nodes between two looks for Ctrl-C
+  const std::size_t number = objects_.size();
+  if (number >= static_cast<std::size_t>(spec_.max_nodes)) too_many_nodes();
+  if (number % kSignalInterval == kSignalInterval - 1 && PyErr_CheckSignals() < 0) throw nb::python_error();
+  objects_.push_back(node);
+  graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
+  graph_.height.push_back(-1);
+}
+
 // The value of an attribute that tests ask about, None where it is absent; read once and kept. Borrowed.
 inline PyObject* Request::kept(std::int32_t node, int attribute) {
-  const int column = spec_.attributes[static_cast<std::size_t>(attribute)].column;
-  const auto at = static_cast<std::size_t>(node) * static_cast<std::size_t>(spec_.num_columns) +
-                  static_cast<std::size_t>(column);
+  const auto column = static_cast<std::size_t>(spec_.attributes[static_cast<std::size_t>(attribute)].column);
+  const auto columns = static_cast<std::size_t>(spec_.num_columns), at = static_cast<std::size_t>(node) * columns + column;
+  if (at >= kept_.size()) kept_.resize(graph_.num_nodes() * columns, nullptr);
   if (!kept_[at]) kept_[at] = keep(node, attribute);
   return kept_[at];
 }

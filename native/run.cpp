@@ -93,26 +93,25 @@ void Run::execute(Announcement* announced) {
   if (workspace.sizes[kNumNodes] == 0) return;
   fill_tables();
   const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
-  const auto nodes = static_cast<double>(workspace.sizes[kNumNodes]);
+  const std::int64_t nodes = workspace.sizes[kNumNodes];
   const auto run = [&](std::int64_t threads) {
     const auto start = Clock::now();
     const bool on_team = run_call(job, threads);
     const std::chrono::duration<double, std::nano> taken = Clock::now() - start;
-    return std::pair(on_team, taken.count() / nodes);
+    return std::pair(on_team, taken.count() / static_cast<double>(nodes));
   };
-  Pace& pace = program_->pace(workspace.sizes[kNumNodes]);
-  const std::int64_t threads = threads_ > 1 && program_->prefers_team(pace, nodes) ? threads_ : 1;
+  Ways& ways = program_->ways;
+  const std::int64_t threads = threads_ > 1 && ways.prefers_team(nodes) ? threads_ : 1;
   program_->uses_team = threads > 1;
   if (announced && threads == 1) announced->call_off();
   std::pair<bool, double> found;
-  if (pace.expected(threads > 1) * nodes < kTooShort) {
+  if (ways.pace(nodes).expected(threads > 1) * static_cast<double>(nodes) < kTooShort) {
     found = run(threads);
   } else {
     const WithoutGil without_gil;
     found = run(threads);
   }
-  pace.see(found.first, found.second);
-  program_->last_pace = found.second;
+  ways.see(nodes, found.first, found.second);
 }
 
 std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool leading_axis) const {
@@ -150,19 +149,22 @@ void Run::check_out(std::size_t state) const {
                                        " is not a writable float32 array of its shape");
 }
 
-void Run::write_roots() {
-  const std::size_t index_block = program_->layout().root_block;
+nb::object Run::roots_of(std::size_t state) const {
   const std::int64_t count = workspace_->sizes[kNumRoots];
+  nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, !single_));
+  gather(state, program_->layout().root_block, count, data_of<float>(array));
+  return array;
+}
+
+void Run::write_roots() {
+  has_run_ = true;
   for (std::size_t s = 0; s < roots_.size(); ++s) {
-    const bool is_given = roots_[s].is_valid();
-    check_out(s);  // again: other threads may have run since
-    const bool direct = is_given && PyArray_ISCARRAY(reinterpret_cast<PyArrayObject*>(roots_[s].ptr()));
-    nb::object array = direct ? roots_[s] : new_array(NPY_FLOAT32, shape_of(s, count, !single_));
-    gather(s, index_block, count, data_of<float>(array));
-    if (!is_given) {
-      roots_[s] = std::move(array);
-    } else if (!direct && PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(roots_[s].ptr()),
-                                           reinterpret_cast<PyArrayObject*>(array.ptr())) < 0) {
+    if (!roots_[s].is_valid()) continue;  // made when somebody asks for it
+    check_out(s);                         // again: other threads may have run since
+    auto* const array = reinterpret_cast<PyArrayObject*>(roots_[s].ptr());
+    if (PyArray_ISCARRAY(array)) {
+      gather(s, program_->layout().root_block, workspace_->sizes[kNumRoots], data_of<float>(roots_[s]));
+    } else if (PyArray_CopyInto(array, reinterpret_cast<PyArrayObject*>(roots_of(s).ptr())) < 0) {
       throw nb::python_error();
     }
   }
@@ -173,11 +175,12 @@ void Run::check(std::size_t state) const {
   if (state >= count)
     python_error(PyExc_IndexError, "the program has states 0 to " + std::to_string(count) + " (not included), not " +
                                        std::to_string(state));
+  if (!has_run_) python_error(PyExc_RuntimeError, "the request has not been run");
 }
 
-nb::object Run::root(std::size_t state) const {
+nb::object Run::root(std::size_t state) {
   check(state);
-  if (!roots_[state].is_valid()) python_error(PyExc_RuntimeError, "the request has not been run");
+  if (!roots_[state].is_valid()) roots_[state] = roots_of(state);
   return roots_[state];
 }
 

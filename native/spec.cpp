@@ -181,6 +181,7 @@ class Reader {
       } else if (op == "equals") {
         test.op = Test::Op::kEquals;
         test.value = nb::object(source[2]);
+        if (PyUnicode_CheckExact(test.value.ptr())) test.value = interned(test.value);
         path_at = 3;
       } else {
         python_error(PyExc_ValueError, "a linearizer's spec has the unknown test '" + op + "'");
@@ -267,7 +268,12 @@ class Reader {
     });
     per_kind("needs", [&](KindUse& kind, nb::handle e) {
       const bool slot = PyUnicode_Check(e.ptr());
-      kind.needs.push_back(path(slot ? nb::make_tuple(nb::make_tuple("slot", e)) : nb::borrow(e)));
+      Path way = path(slot ? nb::make_tuple(nb::make_tuple("slot", e)) : nb::borrow(e));
+      if (way.size() == 1 && way[0].kind == Hop::Kind::kSlot) {
+        kind.needed_slots.push_back(way[0].relation);
+      } else {
+        kind.needs.push_back(std::move(way));
+      }
       spec_.has_needs = true;
     });
     auto used_everywhere = [&](bool is_int, std::size_t number) {

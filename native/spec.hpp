@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ using Path = std::vector<Hop>;
 // The branch of a decision tree: a test (>= 0), no answer (kUnknown), or a kind.
 using Branch = std::int32_t;
 constexpr Branch kUnknown = -1;
+constexpr Branch kNotYet = std::numeric_limits<Branch>::min();  // a question that was not answered
 constexpr Branch branch_to_kind(std::int32_t kind) { return -2 - kind; }
 constexpr std::int32_t kind_of_branch(Branch branch) { return -2 - branch; }
 
@@ -33,7 +35,7 @@ struct Test {
   enum class Subject { kNode, kSlot, kList, kAttribute } subject;
   int number = 0;  // of the slot, list or attribute asked about
   Path path;
-  nb::object value;                                     // kEquals
+  nb::object value;                                     // kEquals; interned if it is a text
   std::int64_t count = 0;                               // kHasLength
   int list = 0;                                         // kCounts: whose length; -1 if not a list of children, but
   int counted = 0;                                      // kCounts: this attribute
@@ -120,7 +122,8 @@ constexpr std::uint8_t kAlwaysChecked = 1;
 struct KindUse {
   std::vector<FieldRef> fields;  // of the node itself
   std::vector<Demand> reads;     // of nodes further down
-  std::vector<Path> needs;       // nodes further down that must exist
+  std::vector<int> needed_slots;  // of the node itself, which must lead to a child
+  std::vector<Path> needs;        // other nodes further down that must exist
   Lengths lengths;
 };
 

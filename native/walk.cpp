@@ -1,6 +1,7 @@
 // Walking the user's objects in preorder, without recursion, sharing nodes by identity.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "errors.hpp"
 #include "line.hpp"
@@ -9,8 +10,6 @@
 namespace cortex {
 
 namespace {
-
-constexpr std::size_t kSignalInterval = 1 << 16;  // nodes between two looks for Ctrl-C
 
 bool is_ordered_collection(PyObject* value) {
   if (PyUnicode_Check(value) || PyBytes_Check(value) || PyDict_Check(value) || PyAnySet_Check(value)) return false;
@@ -26,8 +25,117 @@ bool is_plain_value(PyObject* value) {
 
 }  // namespace
 
+// What follows runs for every node or edge. It is inlined into `descend`: entering and leaving five functions took a
+// quarter of all instructions.
+
+// Add an edge of the last node. Takes over the reference to `child`.
+inline void Request::add_edge(PyObject* child) {
+  edge_objects_.push_back(child);
+  __builtin_prefetch(reinterpret_cast<const char*>(child) + kLine);  // the first line was fetched to count the reference
+  graph_.edge_child.push_back(-1);
+}
+
+// Add the edge that a slot of the last node is, and say whether it leads to a child.
+[[gnu::always_inline]] inline bool Request::expand_slot(const Accessor& slot, PyObject* node) {
+  PyObject* child = slot.at_hand(node);
+  if (!child) {
+    put_all_in_table();
+    child = slot.get(node);
+    if (child) slot.attribute().set_found();
+    if (child == Py_None) Py_CLEAR(child);
+    add_edge(child);
+    return child != nullptr;
+  }
+  slot.attribute().set_found();
+  const bool is_child = child != Py_None;
+  add_edge(is_child ? Py_NewRef(child) : nullptr);
+  return is_child;
+}
+
+// Add the children in a list or tuple that is in a slot; gives their number.
+inline std::int32_t Request::add_items(const Accessor& list, PyObject* held_by) {
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(held_by);
+  if (count == 0) return 0;
+  if (count > spec_.max_nodes) too_many_children();
+  if (Py_REFCNT(held_by) > 1) put_all_in_table();
+  PyObject** const items = PySequence_Fast_ITEMS(held_by);
+  std::int32_t length = 0;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (items[i] == Py_None) {
+      leave_out_none();
+      continue;
+    }
+    add_edge(Py_NewRef(items[i]));
+    if (length++ != i) check_gap(list);
+  }
+  return length;
+}
+
+// Add the children in one list, leaving out None unless that is for the model to see; gives their number, or -1 where
+// the list is None or absent.
+[[gnu::always_inline]] inline std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
+  if (list.is_parts()) return expand_parts(list, node);
+  PyObject* found = list.at_hand(node);
+  nb::object holder;
+  if (!found) {
+    found = list.get(node);
+    put_all_in_table();
+    if (!found) return -1;
+    holder = nb::steal(found);
+  }
+  list.attribute().set_found();
+  if (found == Py_None) return -1;
+  // Adding the items of a list or tuple runs no Python code, so that they stay as they are.
+  if (PyList_CheckExact(found) || PyTuple_CheckExact(found)) return add_items(list, found);
+  put_all_in_table();
+  return iterate(list, holder.is_valid() ? std::move(holder) : nb::borrow(found));
+}
+
+// Add `node` and the edges to its children; says whether it has any. A leaf is finished at once.
+[[gnu::always_inline]] inline bool Request::discover(PyObject* node) {
+  add_node(node);
+  if (!(Py_TYPE(node)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !spec_.has_functions && is_plain_value(node)) refuse_plain(node);
+
+  bool has_child = false;
+  const Accessor* reading = nullptr;
+  try {
+    for (const Accessor& slot : spec_.slots) has_child |= expand_slot(*(reading = &slot), node);
+    for (const Accessor& list : spec_.lists) {
+      const std::int32_t length = expand_list(*(reading = &list), node);
+      graph_.list_len.push_back(length);
+      has_child |= length > 0;
+    }
+  } catch (nb::python_error& error) {
+    note_place(error, reading->name(), static_cast<std::int32_t>(objects_.size()) - 1);
+    throw;
+  }
+  if (!has_child) graph_.height.back() = 0;
+  return has_child;
+}
+
+// The number of the node at the end of an edge, which is `next` if it is new; -1 if there is none.
+[[gnu::always_inline]] inline std::int32_t Request::number_at(std::int64_t edge, std::int32_t next) {
+  const auto at = static_cast<std::size_t>(edge);
+  if (spec_.of_calls()) {
+    if (edge_calls_[at] < 0) return -1;
+    std::int32_t& number = calls_[edge_calls_[at]].number;
+    return number < 0 ? number = next : number;
+  }
+  PyObject* child = edge_objects_[at];
+  if (!child) return -1;
+  if (!all_in_table_ && Py_REFCNT(child) == 2) return next;  // held by its parent and by us: no other way leads to it
+  return table_.find_or_add(child, next);
+}
+
+// Objects lie all over memory, and each is found through another: have those of the next node on their way.
+inline void Request::look_ahead(PyObject* node) const {
+  if (!node) return;
+  for (const Accessor& list : spec_.lists) list.attribute().prefetch(node);
+}
+
 void Request::walk(nb::handle structures) {
   table_.clear();
+  all_in_table_ = false;
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(structures.ptr());
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* root = PySequence_Fast_GET_ITEM(structures.ptr(), i);
@@ -40,7 +148,7 @@ void Request::walk(nb::handle structures) {
   for (PyObject* root : root_objects_) {
     const auto next = static_cast<std::int32_t>(objects_.size());
     const std::int32_t call = spec_.of_calls() ? calls_.start(root) : -1;
-    const std::int32_t v = call < 0 ? table_.find_or_add(root, next, objects_) : next;
+    const std::int32_t v = call < 0 ? table_.find_or_add(root, next) : next;
     graph_.roots.push_back(v);
     if (v == next && (call < 0 ? discover(root) : discover_call(call))) {
       frames_.push_back({v, 0, graph_.edge_start.back(), static_cast<std::int64_t>(graph_.edge_child.size())});
@@ -103,70 +211,18 @@ void Request::descend() {
   }
 }
 
-// Objects lie all over memory, and each is found through another: have those of the next node on their way.
-void Request::look_ahead(PyObject* node) const {
-  if (!node) return;
-  for (const Accessor& list : spec_.lists) list.attribute().prefetch(node);
-}
-
-// The number of the node at the end of an edge, which is `next` if it is new; -1 if there is none.
-std::int32_t Request::number_at(std::int64_t edge, std::int32_t next) {
-  const auto at = static_cast<std::size_t>(edge);
-  if (spec_.of_calls()) {
-    if (edge_calls_[at] < 0) return -1;
-    std::int32_t& number = calls_[edge_calls_[at]].number;
-    return number < 0 ? number = next : number;
-  }
-  PyObject* child = edge_objects_[at];
-  return child ? table_.find_or_add(child, next, objects_) : -1;
+// Nodes that only one place refers to need not be found again, as long as every place is looked at once: a slot of a
+// node, or a list that is in one slot only. What a property gives may be in any place.
+void Request::put_all_in_table() {
+  if (all_in_table_) return;
+  all_in_table_ = true;
+  for (std::size_t v = 0; v < objects_.size(); ++v) table_.find_or_add(objects_[v], static_cast<std::int32_t>(v));
 }
 
 void Request::too_many_nodes() {
   structure_error("the structures have more than " + std::to_string(spec_.max_nodes) +
                   " nodes, the limit of one request; split it into smaller batches, give it as arrays (Forest), or, "
                   "if it should be small, see whether reading its children makes new nodes without end");
-}
-
-// Add a node, whose edges follow.
-void Request::add_node(PyObject* node) {
-  if (objects_.size() >= static_cast<std::size_t>(spec_.max_nodes)) too_many_nodes();
-  if (objects_.size() % kSignalInterval == kSignalInterval - 1 && PyErr_CheckSignals() < 0) throw nb::python_error();
-  objects_.push_back(node);
-  graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
-  graph_.height.push_back(-1);
-}
-
-// Add an edge of the last node. Takes over the reference to `child`.
-inline void Request::add_edge(PyObject* child) {
-  edge_objects_.push_back(child);
-  __builtin_prefetch(reinterpret_cast<const char*>(child) + kLine);  // the first line was fetched to count the reference
-  graph_.edge_child.push_back(-1);
-  const std::size_t count = edge_objects_.size() - static_cast<std::size_t>(graph_.edge_start.back());
-  if (count > static_cast<std::size_t>(spec_.max_nodes) + spec_.slots.size()) too_many_children();
-}
-
-// Add `node` and the edges to its children; says whether it has any. A leaf is finished at once.
-bool Request::discover(PyObject* node) {
-  add_node(node);
-  const std::size_t first = edge_objects_.size();
-  if (!(Py_TYPE(node)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !spec_.has_functions && is_plain_value(node)) refuse_plain(node);
-
-  bool has_child = false;
-  const Accessor* reading = nullptr;
-  try {
-    for (const Accessor& slot : spec_.slots) expand_slot(*(reading = &slot), node);
-    for (std::size_t e = first; e < edge_objects_.size(); ++e) has_child |= edge_objects_[e] != nullptr;
-    for (const Accessor& list : spec_.lists) {
-      const std::int32_t length = expand_list(*(reading = &list), node);
-      graph_.list_len.push_back(length);
-      has_child |= length > 0;
-    }
-  } catch (nb::python_error& error) {
-    note_place(error, reading->name(), static_cast<std::int32_t>(objects_.size()) - 1);
-    throw;
-  }
-  if (!has_child) graph_.height.back() = 0;
-  return has_child;
 }
 
 // A number, a text or a list is no node unless functions of the user's say what its attributes are.
@@ -181,77 +237,65 @@ void Request::refuse_plain(PyObject* node) {
                   (names.empty() ? "" : " (" + names + ")"));
 }
 
-void Request::expand_slot(const Accessor& slot, PyObject* node) {
-  PyObject* child = slot.get(node);
-  if (child) slot.attribute().set_found();
-  if (child == Py_None) {
-    Py_DECREF(child);
-    child = nullptr;
-  }
-  add_edge(child);
-}
-
-// Add the children in one list, leaving out None unless that is for the model to see; gives their number, or -1 where
-// the list is None or absent.
-std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
+// Attributes that together are a list.
+std::int32_t Request::expand_parts(const Accessor& list, PyObject* node) {
   std::int32_t length = 0;
-  if (list.is_parts()) {
-    for (const Attribute& part : list.parts()) {
-      PyObject* child = part.get(node);
-      if (!child) continue;
-      part.set_found();
-      if (child == Py_None) {
-        Py_DECREF(child);
-        continue;
-      }
-      add_edge(child);
-      ++length;
-    }
-    return length;
-  }
-
-  PyObject* found = list.get(node);
-  if (!found) return -1;
-  list.attribute().set_found();
-  nb::object collection = nb::steal(found);
-  if (found == Py_None) return -1;
-  bool left_out = false;
-  auto add = [&](PyObject* child) {
+  put_all_in_table();
+  for (const Attribute& part : list.parts()) {
+    PyObject* child = part.get(node);
+    if (!child) continue;
+    part.set_found();
     if (child == Py_None) {
       Py_DECREF(child);
-      if (spec_.none_is_unknown) unknown_kind(node, where(static_cast<std::int32_t>(objects_.size()) - 1), nb::list());
-      left_out = true;
-      return;
+      continue;
     }
     add_edge(child);
-    if (left_out && spec_.by_position[static_cast<std::size_t>(&list - spec_.lists.data())]) refuse_gap(list);
     ++length;
-  };
-  if (PyList_CheckExact(found)) {
-    // add() runs no Python code for a list, so that its size cannot change; the bound is read again all the same.
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(found); ++i) add(Py_NewRef(PyList_GET_ITEM(found, i)));
-  } else if (PyTuple_CheckExact(found)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(found); ++i) add(Py_NewRef(PyTuple_GET_ITEM(found, i)));
-  } else {
-    if (!is_ordered_collection(found)) {
-      structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
-                      "' is " + brief_repr(found) + "; it must be None or a list, tuple or other sequence of nodes");
-    }
-    if (PyIter_Check(found) && Py_REFCNT(found) > 1) {
-      // Somebody else holds the iterator too, so it is stored and not made by this read.
-      structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() + "' is a " +
-                      type_name(found) + ", which can be read only once; it must be None or a list, tuple or other "
-                      "sequence of nodes");
-    }
-    nb::object iterator = own(PyObject_GetIter(found));
-    while (PyObject* child = PyIter_Next(iterator.ptr())) add(child);
-    if (PyErr_Occurred()) throw nb::python_error();
   }
   return length;
 }
 
+// Add the children that a collection of another class gives.
+std::int32_t Request::iterate(const Accessor& list, nb::object collection) {
+  PyObject* const found = collection.ptr();
+  if (!is_ordered_collection(found)) {
+    structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
+                    "' is " + brief_repr(found) + "; it must be None or a list, tuple or other sequence of nodes");
+  }
+  if (PyIter_Check(found) && Py_REFCNT(found) > 1) {
+    // Somebody else holds the iterator too, so it is stored and not made by this read.
+    structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() + "' is a " +
+                    type_name(found) + ", which can be read only once; it must be None or a list, tuple or other "
+                    "sequence of nodes");
+  }
+  nb::object iterator = own(PyObject_GetIter(found));
+  std::int32_t length = 0;
+  bool left_out = false;
+  while (PyObject* child = PyIter_Next(iterator.ptr())) {
+    if (child == Py_None) {
+      Py_DECREF(child);
+      leave_out_none();
+      left_out = true;
+      continue;
+    }
+    add_edge(child);
+    if (++length > spec_.max_nodes) too_many_children();
+    if (left_out) check_gap(list);
+  }
+  if (PyErr_Occurred()) throw nb::python_error();
+  return length;
+}
+
+// None in a list is no child, unless that is for the model to see.
+void Request::leave_out_none() {
+  if (!spec_.none_is_unknown) return;
+  const auto node = static_cast<std::int32_t>(objects_.size()) - 1;
+  unknown_kind(objects_.back(), where(node), nb::list());
+}
+
 // None among children is left out, and those behind it move up: not what a model means that asks who is where.
-void Request::refuse_gap(const Accessor& list) {
+void Request::check_gap(const Accessor& list) {
+  if (!spec_.by_position[static_cast<std::size_t>(&list - spec_.lists.data())]) return;
   structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
                   "' has None before a child, and the model tells the children in it apart by their places; leave out "
                   "None if the next child is to have its place, or give each child an attribute of its own");

@@ -26,7 +26,6 @@ bool Request::discover_call(std::int32_t call) {
   } else {
     expand_slots(call, role, true, nullptr);
     if (spec.asks_lists) expand_lists(call, role, nullptr);
-    kept_.resize(objects_.size() * static_cast<std::size_t>(spec_.num_columns), nullptr);
     const std::int32_t kind = kind_of(node);
     graph_.kind.push_back(kind);
     expand_slots(call, role, false, &spec.needed_slots[static_cast<std::size_t>(kind)]);

@@ -1,7 +1,6 @@
 #include "workspace.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "errors.hpp"
 #include "line.hpp"
@@ -13,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxIdle = 4;
 constexpr std::size_t kMaxIdleBytes = std::size_t{256} << 20;
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 56;  // of a block; so many need no more than 64 bits in bytes
+constexpr std::int64_t kMostElements = std::int64_t{1} << 46;  // of a block; thousands of such blocks can be counted
 
 std::int64_t copies_of(const Block& block, const std::vector<std::int64_t>& sizes, std::int64_t threads) {
   if (block.per_thread) return threads;
@@ -53,18 +52,19 @@ unsigned __int128 wide_total(const std::vector<Block>& blocks, const std::vector
 
 std::size_t Workspace::offsets(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
                                std::int64_t threads, std::vector<std::size_t>& found) {
-  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
   found.resize(blocks.size());
-  std::size_t total = 0;
-  bool fits = true;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    found[i] = total;
+  std::size_t total = 0, *next = found.data();
+  bool too_many = false;
+  for (const Block& block : blocks) {
+    *next++ = total;
     std::int64_t elements = 0;
-    fits &= !__builtin_mul_overflow(blocks[i].extent.rows(sizes), blocks[i].elements, &elements) &&
-            !__builtin_mul_overflow(elements, copies_of(blocks[i], sizes, threads), &elements) &&
-            elements <= kMostElements && !__builtin_add_overflow(total, bytes_of_block(static_cast<std::size_t>(elements)), &total);
+    too_many |= __builtin_mul_overflow(block.extent.rows(sizes), block.elements, &elements);
+    if (block.per_thread || block.copies >= 0)
+      too_many |= __builtin_mul_overflow(elements, copies_of(block, sizes, threads), &elements);
+    too_many |= elements > kMostElements;
+    total += bytes_of_block(static_cast<std::size_t>(elements));
   }
-  if (!fits || total > most) out_of_memory(text_of(wide_total(blocks, sizes, threads)), sizes);
+  if (too_many) out_of_memory(text_of(wide_total(blocks, sizes, threads)), sizes);
   return total;
 }
 

@@ -109,6 +109,7 @@ class Executable:
         self._built_for = self._threads if made is None else made[1]
         self._lock = Lock()
         self._loaded: Loaded | None = None
+        self._node_class: type | None = None  # of the last structure that was given alone
         if made is not None:
             self._loaded = self._load(made[0], trace.version, trace.checked_lengths())
         self.compilations = 0
@@ -121,17 +122,24 @@ class Executable:
         They are written into the arrays of `out`, where given: a dictionary by name of the state, a tuple in the
         model's order, or the array itself where there is one state; float32, with a row for each structure of a list.
         """
+        given = type(structures)
+        if given is list:
+            batch, single = structures, False
+        elif given is self._node_class:
+            batch, single = [structures], True
+        else:
+            batch = _batch(structures)
+            single = batch is not structures
+            if single:
+                self._node_class = given
         loaded = self._loaded
-        usual = None if loaded is None or out is not None else loaded.usual
-        batch = structures if type(structures) is list else _batch(structures)
-        single = batch is not structures
-        team = self._team(threads) if usual is None or threads is not None else usual.threads
-        if usual is not None:  # no detours: they take as long as small requests
-            try:
-                return usual.output(usual.run(batch, single, team if usual.shared_out else 1))
+        if loaded is not None and loaded.usual is not None and out is None:
+            team = loaded.usual.threads if threads is None else loaded.most(self._team(threads))
+            try:  # no detours: they take as long as small requests
+                return loaded.usual.answer(batch, single, team)
             except _native.UnknownKind:
                 pass
-        return self._learning(batch, single, team, out)
+        return self._learning(batch, single, self._team(threads), out)
 
     def _learning(self, batch: Any, single: bool, team: int, out: Any) -> Output:
         """A call that may meet kinds of nodes, or numbers of children, that are new."""
@@ -220,7 +228,7 @@ class Executable:
             Predictor(compiled.func, machine)(form, threads),
             timeline(compiled.func, compiled.object_code.target, form, loaded.params, threads),
             machine,
-            best_us(lambda: self(structures)),
+            best_us(lambda: self(structures)[0]),
             best_us(lambda: program.prepare(self._nodes(batch))),
             self.deviation(structures),
         )
@@ -329,13 +337,15 @@ class Executable:
         loaded = self._loaded
         if loaded is None or loaded.usual is not None or self._trace.is_partial:
             return
-        run, roots = loaded.program.run, self._trace.roots
+        program, output, roots = loaded.program, loaded.output, self._trace.roots
 
-        def run_from_roots(batch: Any, single: bool, threads: int) -> Any:
-            return run(batch if isinstance(batch, Forest) else roots(batch), single, threads)
+        def answer_from_roots(batch: Any, single: bool, threads: int) -> Output:
+            return output(program.run(batch if isinstance(batch, Forest) else roots(batch), single, threads))
 
-        direct = run if self._trace.starts_from_nodes else run_from_roots
-        loaded.usual = UsualCall(loaded.output, direct, self._threads, loaded.shared_out)
+        answer: Callable[[Any, bool, int], Output] = answer_from_roots
+        if self._trace.starts_from_nodes and isinstance(program, _native.Program):
+            answer = partial(program.answer, output)
+        loaded.usual = UsualCall(answer, loaded.most(self._threads))
 
     def _require(self) -> Loaded:
         if self._loaded is None:

@@ -28,12 +28,10 @@ Version = tuple[int, int]
 
 
 class UsualCall(NamedTuple):
-    """All that most calls need: what they return, what runs it, how many threads, and if there is work for them."""
+    """All that most calls need: what answers a batch, single or not, on so many threads, and their usual number."""
 
-    output: type[Output]
-    run: Callable[[Any, bool, int], Any]
+    answer: Callable[[Any, bool, int], Output]
     threads: int
-    shared_out: bool
 
 
 class Loaded:

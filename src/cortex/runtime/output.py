@@ -62,8 +62,8 @@ class Output(ByState):
     """States at the roots of a request; `nodes` has them at every node, in the user's order.
 
     For one structure an array has the state's shape; for a list of structures it has one row per structure. The
-    object holds the memory of its call until it is dropped; the arrays it gives are the caller's own. Each model has a
-    class of its own, see `output_type`.
+    object holds the memory of its call until it is dropped; the arrays it gives are the caller's own, made when they
+    are first asked for. Each model has a class of its own, see `output_type`.
     """
 
     __slots__ = ("_run",)
