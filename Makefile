@@ -35,7 +35,7 @@ golden: $(READY)
 bench: $(READY)
 	$(BIN)/cortex bench --suite recursive
 
-# Measure everything that docs/performance.md and the README state, and write them: about ten minutes.
+# Measure everything that docs/performance.md and the README state, and write them: about twenty minutes.
 performance: $(READY)
 	$(BIN)/python benchmarks/performance_page.py
 

@@ -3,7 +3,7 @@
     python benchmarks/performance_page.py            measure into docs/performance.json and write the pages
     python benchmarks/performance_page.py --pages    write the pages again from docs/performance.json
 
-Measuring (`make performance`) takes about fifteen minutes on two cores.
+Measuring (`make performance`) takes about twenty minutes on two cores.
 For a look: --models tree_fc --hidden 32 --budget 0.1 --random 1 --compiled 0.
 """
 
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--models", default="")
     parser.add_argument("--hidden", default="")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--budget", type=float, default=2.0, help="seconds per cell")
+    parser.add_argument("--budget", type=float, default=4.0, help="seconds per cell")
     parser.add_argument("--random", type=int, default=20, help="random cells")
     parser.add_argument("--compiled", type=int, default=3, help="how often to compile; 0: leave that out")
     a = parser.parse_args()

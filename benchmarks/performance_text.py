@@ -339,6 +339,10 @@ def _how(data: dict[str, Any]) -> Lines:
         "the first 0.1 s of each turn do not count: processors that rested are slow at first. The median over requests "
         "of each request's median is given, of the same requests for all systems: as many as that time allows. "
         "Results are compared with double precision before, to 1e-4.",
+        "A virtual machine is slow for seconds at a time. After each turn, as many threads as are measured do "
+        "multiply-adds for milliseconds; where they do fewer than 85% of the machine's best for 0.1 s, the turn does "
+        "not count, whichever system's it was, and is had again (`src/cortex/bench/quiet.py`), for up to four times "
+        "the time of the cell. Runs of processes of their own are had again up to twice.",
         "torch-eager is the recursive PyTorch module, node by node. torch-batched is PyTorch batched by hand, level by "
         "level, in whichever of its two forms (the level loop in Python or TorchScript) was faster.",
         "onnxruntime, jax and treelstm.c are processes of their own: treelstm.c in three turns with the others, "

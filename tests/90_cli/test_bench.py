@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from cortex.bench import timing
 from cortex.bench.data import workload
 from cortex.bench.limit import Machine, limit_us
+from cortex.bench.quiet import watch
 from cortex.bench.timing import LONGEST_REST, come_to_rest, interleave
 from cortex.cli.main import main
 
@@ -139,6 +140,37 @@ def test_the_start_of_a_turn_does_not_count_and_a_turn_goes_on(monkeypatch: pyte
     untimed = calls - 4 * found.repetitions
     assert untimed > 4 + 5  # each batch once, then as many as fit into the warm-up: 20, fewer on a busy machine
     assert found.repetitions > 4  # of one turn; turns of one pass would be three
+
+
+def test_turns_of_a_slow_machine_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "come_to_rest", lambda: None)
+    monkeypatch.setattr(timing, "WAIT", 0.0)
+    slow = [True, True, False]
+
+    def run(_: list[object]) -> None:
+        time.sleep(0.02 if slow[0] else 0.001)
+
+    def is_slow() -> bool:
+        return slow.pop(0) if len(slow) > 1 else slow[0]
+
+    found = interleave({"a": run}, [lambda: [object()]] * 2, 0.3, turns=1, is_slow=is_slow)["a"]
+    assert slow == [False]
+    assert found.us < 15_000  # those of 20 ms were left out
+
+
+def test_a_machine_that_stays_slow_is_measured_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "come_to_rest", lambda: None)
+    monkeypatch.setattr(timing, "WAIT", 0.0)
+    monkeypatch.setattr(timing, "WARM", 0.0)
+    start = time.perf_counter()
+    found = interleave({"a": lambda _: None}, [lambda: [object()]], 0.2, turns=2, is_slow=lambda: True)["a"]
+    assert found.repetitions >= 2
+    assert 0.8 < time.perf_counter() - start < 8
+
+
+def test_the_machine_is_asked_for_as_much_as_it_can_do() -> None:
+    assert not watch(Machine(1.0, 1.0, 1.0, 1 << 20), 1)()  # a gigaflop per second: any machine does that
+    assert watch(Machine(5000.0, 1.0, 1.0, 1 << 20), 2)()  # five thousand: no core does
 
 
 def test_interleaving_times_each_system_on_new_objects() -> None:

@@ -13,7 +13,7 @@ from cortex import zoo
 from cortex.bench import peers
 from cortex.bench.data import workload
 from cortex.bench.peers_data import write_data
-from cortex.bench.recursive import Cell, _in_rounds
+from cortex.bench.recursive import Cell, _in_rounds, _run_of
 from cortex.bench.timing import Timing
 from cortex.errors import InternalError
 
@@ -88,6 +88,19 @@ def test_trees_list_parents_first(tmp_path: Path) -> None:
     assert np.load(tmp_path / "w_treegru_8.npz")["Wzrh"].shape == (8, 24)
 
 
+def test_a_program_is_run_again_while_the_machine_is_slow_but_not_for_ever() -> None:
+    runs: list[int] = []
+
+    def run() -> Timing:
+        runs.append(len(runs))
+        return Timing(float(len(runs)), 1.0, 2, 4)
+
+    other = peers.Peer(run, "a program", False)
+    slow = [True, False]
+    assert _run_of(other, lambda: slow.pop(0)).us == 2.0
+    assert _run_of(other, lambda: True).us == 5.0
+
+
 def test_programs_worth_it_run_in_every_round() -> None:
     calls: list[str] = []
 
@@ -95,7 +108,7 @@ def test_programs_worth_it_run_in_every_round() -> None:
         return peers.Peer(lambda: calls.append(name) or Timing(len(calls), 1.0, 2, 4), name, turns)  # type: ignore[func-returns-value]
 
     others = {"often": peer("often", True), "once": peer("once", False)}
-    timings = _in_rounds({"ours": lambda batch: None}, others, [lambda: [0]] * 3, 0.0)
+    timings = _in_rounds({"ours": lambda batch: None}, others, [lambda: [0]] * 3, 0.0, lambda: False)
     assert calls == ["often", "often", "often", "once"]
     assert timings["often"] == Timing(2, 1.0, 6, 4)
     assert timings["ours"].repetitions == 3  # one turn in every round

@@ -11,6 +11,8 @@ milliseconds after a call (libgomp for 5 to 7 ms here, other libraries for 200),
 come to rest. That puts every system's own threads to sleep, too, and the processors: on virtual machines the next 0.1 s
 are slower by a fifth, on every other rest or so. A system that serves does not rest, so the first 0.1 s of a turn are
 not timed; and a turn goes on for 0.2 s, with all batches again, or systems would wait longer than they run.
+
+A turn at whose end the machine is slow (`quiet`) does not count and is had again, as long as there is time for that.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Run = Callable[[list[Any]], Any]
+IsSlow = Callable[[], bool]
 MIN_TURNS = 3
 REST = 0.01  # seconds over which a process at rest uses next to no processor time; more than a time slice
 BUSY = 0.2  # of a processor, from which on some thread of the process is at work
@@ -31,6 +34,8 @@ LONGEST_REST = 0.5
 WARM = 0.1  # seconds at the start of a turn that do not count
 TURN = 0.2  # seconds after which a turn ends, once all batches have run
 AHEAD = 8  # batches that are built at a time
+AGAIN = 4  # times the budget at most go to turns that are had again because the machine was slow
+WAIT = 0.5  # seconds before that
 
 
 @dataclass(frozen=True)
@@ -92,46 +97,64 @@ def how_many(systems: Mapping[str, Run], batches: Sequence[Callable[[], list[Any
 
 
 def interleave(
-    systems: Mapping[str, Run], batches: Sequence[Callable[[], list[Any]]], budget: float, turns: int = MIN_TURNS
+    systems: Mapping[str, Run],
+    batches: Sequence[Callable[[], list[Any]]],
+    budget: float,
+    turns: int = MIN_TURNS,
+    is_slow: IsSlow = lambda: False,
 ) -> dict[str, Timing]:
     """Time every system on every batch for about `budget` seconds in all, at least so many turns each.
 
     `batches[i]()` builds batch i from new objects. Before the first turn every system runs each of them once, untimed.
+    Turns at whose end the machine `is_slow` are not counted, nor is their time.
     """
     for run in systems.values():
         for fresh in batches:
             run(fresh())
 
     with set_aside():
-        return {name: _summary(times) for name, times in _turns(systems, batches, budget, turns).items()}
+        return {name: _summary(times) for name, times in _turns(systems, batches, budget, turns, is_slow).items()}
 
 
 def _turns(
-    systems: Mapping[str, Run], used: Sequence[Callable[[], list[Any]]], budget: float, least: int
+    systems: Mapping[str, Run], used: Sequence[Callable[[], list[Any]]], budget: float, least: int, is_slow: IsSlow
 ) -> dict[str, list[list[float]]]:
     """For every system, the seconds that each batch took in each turn."""
     samples: dict[str, list[list[float]]] = {name: [[] for _ in used] for name in systems}
     spent = dict.fromkeys(systems, 0.0)
     deadline = time.perf_counter() + budget
-    turns = 0
+    turns, again = 0, AGAIN * budget
     while turns < least or time.perf_counter() < deadline:
         fair = sum(spent.values()) / len(systems)
         for name, run in systems.items():
             if turns >= least and spent[name] > fair:
                 continue
-            with paused_gc():
-                come_to_rest()
-                _warm_up(run, used)
-                end = min(time.perf_counter() + TURN, deadline)
-                while True:
-                    for i, batch in _built(used):
-                        elapsed = seconds(run, batch)
-                        samples[name][i].append(elapsed)
-                        spent[name] += elapsed
-                    if time.perf_counter() >= end:
-                        break
+            begun = time.perf_counter()
+            taken = _turn(run, used, deadline)
+            while again > 0 and is_slow():
+                time.sleep(WAIT)
+                lost = time.perf_counter() - begun
+                deadline, again, begun = deadline + lost, again - lost, begun + lost
+                taken = _turn(run, used, deadline)
+            for all_turns, this_one in zip(samples[name], taken, strict=True):
+                all_turns += this_one
+            spent[name] += sum(map(sum, taken))
         turns += 1
     return samples
+
+
+def _turn(run: Run, used: Sequence[Callable[[], list[Any]]], deadline: float) -> list[list[float]]:
+    """The seconds that each batch took, once or more often."""
+    taken: list[list[float]] = [[] for _ in used]
+    with paused_gc():
+        come_to_rest()
+        _warm_up(run, used)
+        end = min(time.perf_counter() + TURN, deadline)
+        while True:
+            for i, batch in _built(used):
+                taken[i].append(seconds(run, batch))
+            if time.perf_counter() >= end:
+                return taken
 
 
 def _warm_up(run: Run, used: Sequence[Callable[[], list[Any]]]) -> None:
