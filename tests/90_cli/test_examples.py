@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,13 @@ def test_links_between_pages() -> None:
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!http)([^)#]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_tables_have_a_rule_for_every_column() -> None:
+    """Without one, a table is shown as text."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        for above, rule in pairwise(lines):
+            if re.fullmatch(r"\|( *:?-+:? *\|)+", rule):
+                columns = re.sub(r"`[^`]*`", "", above).count("|")
+                assert columns == rule.count("|"), f"{page.name}: {above}"
