@@ -30,9 +30,9 @@ import cortex
 from cortex import zoo
 from cortex.cli.tune import MEASURED, in_turns, predictions
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, Wishes
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
+from cortex.plan import Plan, Wishes
 
 sys.path.insert(0, str(Path(__file__).parent))
 from ranking_of_schedules import spearman

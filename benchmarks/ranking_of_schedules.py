@@ -21,7 +21,7 @@ import numpy as np
 
 import cortex
 from cortex import zoo
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.cost.predict import Predictor
 from cortex.recursion.inputs_inside import InputsInside
 from cortex.runtime.measure_machine import here
@@ -51,7 +51,7 @@ def rank(name: str, hidden: int, batch: int, rounds: int) -> dict:
     machine = here()
     seen, rows = set(), []
     for choices, inside in product(SPACE, ((), (InputsInside(),))):
-        recursion = (*RECURSION_STEPS, *inside)
+        recursion = (*ALWAYS, *inside)
         fast = cortex.compile(entry.model, weights, recursion=recursion, choices=choices)
         fast(trees)
         if fast.schedule not in seen:

@@ -10,11 +10,13 @@ import numpy as np
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import RECURSION_STEPS, Plan, build
+from cortex.compiler import build
+from cortex.cost.choose import ALWAYS
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ir.step import Step, apply
 from cortex.lower.linear_form import LinearForm
+from cortex.plan import Plan
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.ra.simplify import simplify
@@ -35,7 +37,7 @@ class Traced:
             self._trace.see(list(structures))
         else:
             self._trace.explore()
-        self.model = apply(simplify(self._trace.model()), RECURSION_STEPS)
+        self.model = apply(simplify(self._trace.model()), ALWAYS)
 
     def after(self, steps: Steps) -> ra.Model:
         """The model after `steps`."""
@@ -60,7 +62,7 @@ class Traced:
 
     def compile(self, steps: Steps) -> Executable:
         """The model compiled with `steps`."""
-        return Executable(self._trace, lambda m, _: build(m, Plan(Target.host(), (*RECURSION_STEPS, *steps))))
+        return Executable(self._trace, lambda m, _: build(m, Plan(Target.host(), (*ALWAYS, *steps))))
 
 
 def zoo_model(name: str, hidden: int, trees: Sequence[Any] = ()) -> Traced:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import cortex
-from cortex import compiler, zoo
+from cortex import zoo
+from cortex.cost.choose import ALWAYS
 from cortex.runtime.executable import Executable
+from cortex.schedule.default import DEFAULT
 
 VOCABULARY = 30
 
@@ -21,7 +23,7 @@ def make() -> Callable[..., Executable]:
 
     def compiled(name: str = "tree_rnn", hidden: int = 8, **options: Any) -> Executable:
         entry = zoo.load(name)
-        options = {"choices": compiler.DEFAULT, "recursion": compiler.RECURSION_STEPS} | options
+        options = {"choices": DEFAULT, "recursion": ALWAYS} | options
         return cortex.compile(entry.model, entry.weights(hidden, VOCABULARY), **options)
 
     return compiled

@@ -33,7 +33,7 @@ LAYERS = (
     ("cache",),
     ("saved",),
     ("package",),
-    ("compiler", "device_compiler", "__init__"),
+    ("plan", "compiler", "device_compiler", "__init__"),
     ("loader",),
     ("primitives",),
     ("structures",),

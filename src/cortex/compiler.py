@@ -1,4 +1,4 @@
-"""compile(): the whole pipeline on one screen."""
+"""compile(): the whole pipeline, from a model to its object code."""
 
 from __future__ import annotations
 
@@ -7,37 +7,29 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any, Literal
+from functools import cache
+from typing import Any
 
 from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
-from cortex.cache.key import key_of
 from cortex.codegen.gpu.program import DIALECTS
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
-from cortex.cost.alternating import alternating
-from cortex.cost.choose import ALWAYS, TABLE_BYTES, Considered, recursion_steps, sharing
-from cortex.cost.estimate import Estimator
-from cortex.cost.machine import Machine
-from cortex.cost.tiles import Tiles
-from cortex.cost.tuned import remembered
-from cortex.cost.typical import typical
-from cortex.errors import ModelError, ScheduleError, StructureError
+from cortex.cost.choose import TABLE_BYTES, Considered
+from cortex.errors import ModelError, ScheduleError
 from cortex.frontend.model import RecursiveModel, TracedModel
-from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ilir import verify as ilir_verify
 from cortex.ilir.ir import Func
 from cortex.ilir.show import show as show_ilir
 from cortex.ir.step import Step, apply
-from cortex.lower.linear_form import LinearForm
 from cortex.lower.lower import lower
 from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
+from cortex.plan import Plan, Wishes, for_table
 from cortex.ra import ir as ra
 from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
@@ -45,27 +37,20 @@ from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
-from cortex.runtime.linearize import linearizer
 from cortex.runtime.signature import Signature
 from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
 from cortex.schedule.barrier import PlaceBarriers
-from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
-from cortex.schedule.in_f32 import in_f32
+from cortex.schedule.default import Choices
 from cortex.schedule.items import AloneItem
 from cortex.schedule.narrow import Narrow, narrow_type, packed_weights
 from cortex.schedule.parallel import Alone, Parallel
-from cortex.schedule.parallel_default import Mapping as Sharing
-from cortex.schedule.parallel_default import is_worth_sharing, parallel_schedule
+from cortex.schedule.parallel_default import parallel_schedule
 from cortex.schedule.parallel_trees import ParallelTrees
-from cortex.schedule.registers import Registers
 from cortex.schedule.schedule import GPU_STEPS, Schedule
 from cortex.schedule.windows import Windows, rows_of_all_nodes
 
 OnPanels = Callable[[Func], tuple[tuple[Step[Func], ...], tuple[Considered, ...]]]
-RECURSION_STEPS = ALWAYS
-MOST_EXAMPLES, MOST_GROUPS = 32, 5000
-"""Structures that predictions are made for, and groups of a request; more would take time and tell little."""
 
 
 def compile(
@@ -175,151 +160,6 @@ def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Targe
     return Target.host() if target is None else Target.named(target, cpu)
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What the automatic scheduler is to be good for: examples, if there are any, and tables of at most some size.
-
-    `leaf_products` says whether nodes above leaves look up products, where code that does or does not is in use.
-    """
-
-    trace: Trace | None = None
-    examples: list[Any] | None = None
-    table_bytes: int = TABLE_BYTES
-    leaf_products: bool | None = None
-
-    @cached_property
-    def batches(self) -> list[list[Any]]:
-        """The requests to predict: the examples at once, and the first by itself, if they have few enough groups."""
-        if not self.examples or self.trace is None:
-            return []
-        some = self.examples[:MOST_EXAMPLES]
-        forms = linearizer(self.trace.model(), self.trace.accessors)
-        batches = [some[:1], some] if len(some) > 1 else [some]
-        return [b for b in batches if forms.linearize(self.trace.roots(b))["sizes"]["num_groups"] <= MOST_GROUPS]
-
-    def requests(self, m: ra.Model) -> list[LinearForm]:
-        """The batches in the linear form of a model; without any, typical requests."""
-        if not self.batches or self.trace is None:
-            return typical(m)
-        forms = linearizer(m, self.trace.accessors)
-        return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
-
-    @property
-    def settled(self) -> bool | None:
-        """`leaf_products`; not where nodes are calls, whose kinds are to tell which other calls to make."""
-        accessors = None if self.trace is None else self.trace.accessors
-        return False if isinstance(accessors, TorchAccessors) and accessors.of_calls else self.leaf_products
-
-    def fingerprint(self, m: ra.Model) -> str:
-        """Equal for equal wishes: of examples, all that linearizing them tells."""
-        examples = [form.digest() for form in self.requests(m)] if self.batches else []
-        return repr((self.table_bytes, self.settled, examples))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to compile: for which machine, with which steps, for how many threads.
-
-    Without a `schedule`, the steps of `recursion` are followed by the default schedule of the loops with `choices`.
-    What is None is chosen: as tuning found, or else as is predicted best for `wishes`.
-    """
-
-    target: Target
-    recursion: tuple[Step[ra.Model], ...] | None = ALWAYS
-    choices: Choices | None = DEFAULT
-    schedule: Schedule | None = None
-    wishes: Wishes = Wishes()
-    threads: int = 1
-    narrow: Narrow | None = None  # how weights are stored, where not as f32
-
-    @property
-    def lanes(self) -> int:
-        """To a multiple of how many elements rows are padded."""
-        return self.target.lanes
-
-    def fixed(self, m: ra.Model) -> Schedule | None:
-        """The whole schedule where it is given, or was found by tuning."""
-        if self.schedule is not None or self.recursion is not None or self.choices is not None:
-            return self.schedule
-        return remembered(Options.from_environment().cache, m, self.target.cpu)
-
-    def key(self, m: ra.Model) -> str | None:
-        """The name by which the object code of `m` is kept; None where that is not possible."""
-        try:
-            return key_of(self.ingredients(m))
-        except (ValueError, StructureError):  # a constant too large to print; examples that will be refused
-            return None
-
-    def ingredients(self, m: ra.Model) -> tuple[str, ...]:
-        """All that decides the object code of `m`, but for the compiler itself; see cache/key.py."""
-        fixed = self.fixed(m)
-        given = (__version__, m, self.target, fixed, self.recursion, self.choices, self.threads, self.narrow)
-        told = (*map(repr, given), f"verify {Options.from_environment().verify}")
-        if fixed is not None or (self.recursion is not None and self.choices is not None):
-            return told
-        return (*told, repr(self.machine()), self.wishes.fingerprint(m))
-
-    def in_f32(self, m: ra.Model) -> Plan:
-        """The same without narrow weights, on one thread: what to measure deviations from."""
-        fixed = self.fixed(m)
-        if fixed is not None:
-            fixed = in_f32(fixed)
-        return replace(self, schedule=fixed, threads=1, narrow=None)
-
-    def machine(self) -> Machine:
-        """The machine to be fast on: this one, with the registers of the target."""
-        from cortex.runtime.measure_machine import here
-
-        t = self.target
-        return replace(here(), lanes=t.lanes, registers=t.registers, broadcasts=t.broadcasts)
-
-    def on_recursion(self, m: ra.Model) -> tuple[tuple[Step[ra.Model], ...], tuple[Considered, ...]]:
-        """The steps to apply to the simplified model, and what else was considered."""
-        if self.recursion is not None:
-            return self.recursion, ()
-        wishes = self.wishes
-        return recursion_steps(
-            m,
-            self.machine(),
-            wishes.requests,
-            threads=self.threads,
-            has_examples=bool(wishes.batches),
-            table_bytes=wishes.table_bytes,
-            leaf_products=wishes.settled,
-        )
-
-    def on_loops(self, m: ra.Model, f: Func, mapping: Sharing | None) -> tuple[Step[Func], ...]:
-        """The steps to apply to the function `f` that `m` was lowered to, of which threads share `mapping`."""
-        registers = Registers(self.target.registers, self.target.lanes, self.target.broadcasts)
-        narrow = None if self.narrow is None else NarrowWeights(self.inputs())
-        if self.choices is not None:
-            for_team = self.threads > 1 and self.choices.parallel in (None, "columns")
-            return default_schedule(f, registers, self.choices, narrow=narrow, for_team=for_team)
-        threads = self.threads if mapping == "columns" and is_worth_sharing(f) else 1
-        tiles = Tiles.of(Estimator(f, self.machine()), self.wishes.requests(m), threads)
-        return default_schedule(f, registers, Choices(tile=None), tiles, narrow, for_team=threads > 1)
-
-    def inputs(self) -> Literal["bf16", "i16"] | None:
-        """The type that inputs are rounded to as well, where that makes products faster."""
-        match self.narrow:
-            case Narrow(dtype="bf16") if self.target.has("avx512bf16"):
-                return "bf16"
-            case Narrow(dtype="i8" | "i16"):
-                return "i16"
-            case _:
-                return None
-
-    def on_threads(self, m: ra.Model, f: Func) -> tuple[Sharing | None, tuple[Considered, ...]]:
-        """What threads share out of `f`, and what else was considered."""
-        if self.choices is not None:
-            return self.choices.parallel, ()
-        return sharing(f, self.machine(), self.wishes.requests(m), self.threads)
-
-    def on_panels(self, f: Func) -> tuple[tuple[Step[Func], ...], tuple[Considered, ...]]:
-        """The steps that turn the panels of the scheduled function `f`, and what was considered."""
-        return ((), ()) if self.choices is not None else alternating(f, self.machine(), self.threads)
-
-
 def build(m: ra.Model, plan: Plan) -> Compiled:
     """The object code of a traced model and of the programs that fill its tables: as it was kept, or made now."""
     folder = Options.from_environment().code
@@ -346,11 +186,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def for_table(target: Target) -> Plan:
-    """How the program that fills a table is compiled: tables are filled here, by code that this machine can run."""
-    return Plan(target if target.runs_here() else Target.host(), ())
 
 
 def with_code(

@@ -9,7 +9,7 @@ from cortex.codegen.gpu.device_code import DeviceCode
 from cortex.codegen.gpu.generate import Form, generate
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, build, final, for_table
+from cortex.compiler import build, final
 from cortex.cost.choose import ALWAYS, Considered
 from cortex.cost.gpu_grid import choose_grid
 from cortex.cost.gpu_machine import GpuMachine
@@ -18,6 +18,7 @@ from cortex.errors import ModelError
 from cortex.ilir.ir import Func
 from cortex.ir.step import Step, apply
 from cortex.lower.lower import lower
+from cortex.plan import Plan, for_table
 from cortex.ra import ir as ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
@@ -26,7 +27,7 @@ from cortex.runtime.signature import Signature
 from cortex.schedule.default import Choices
 from cortex.schedule.gpu_default import gpu_schedule
 from cortex.schedule.narrow import Narrow
-from cortex.schedule.parallel_default import Mapping as Sharing
+from cortex.schedule.parallel_default import Sharing
 from cortex.schedule.schedule import Schedule
 
 

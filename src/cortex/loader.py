@@ -13,10 +13,11 @@ from cortex import __version__
 from cortex.cache.key import contents as compiler_contents
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, Wishes, build, for_table, with_code
+from cortex.compiler import build, with_code
 from cortex.errors import ModelError
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.weights import Weights
+from cortex.plan import Plan, Wishes, for_table
 from cortex.ra import ir as ra
 from cortex.ra.table_model import table_model
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts

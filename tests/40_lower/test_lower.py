@@ -11,7 +11,7 @@ import pytest
 
 import cortex
 from cortex import zoo
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.ilir.interp import run
 from cortex.ilir.ir import For, Func, If, Scope
 from cortex.ilir.show import show
@@ -30,7 +30,7 @@ LANES = 16
 
 def lowered(name: str, hidden: int) -> tuple[Any, Any, Func]:
     entry = zoo.load(name)
-    fast = cortex.compile(entry.model, entry.weights(hidden, 50), recursion=RECURSION_STEPS)
+    fast = cortex.compile(entry.model, entry.weights(hidden, 50), recursion=ALWAYS)
     return entry, fast, lower(fast.compiled.model, LANES)
 
 

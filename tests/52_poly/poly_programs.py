@@ -9,11 +9,12 @@ from typing import Any
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, stages
+from cortex.compiler import stages
 from cortex.frontend.trace import Trace
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, If, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Float, Int, Load, Var
 from cortex.lower.linear_form import LinearForm
+from cortex.plan import Plan
 from cortex.ra.ir import Model
 from cortex.runtime.linearize import linearize
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, stages
+from cortex.compiler import stages
 from cortex.frontend.trace import Trace
 from cortex.ilir.interp import run
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, If, IndexFunction, Let, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, BinaryFn, Expr, Float, Index, Int, Load, Var
 from cortex.lower.linear_form import LinearForm
+from cortex.plan import Plan
 from cortex.runtime.linearize import linearize
 from cortex.structures import generators
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, build
+from cortex.compiler import build
 from cortex.cost.count import Counter
 from cortex.errors import ModelError
 from cortex.frontend.trace import Trace
@@ -19,6 +19,7 @@ from cortex.frontend.weights import Weights
 from cortex.ilir.ir import Func
 from cortex.lower.linear_form import NUM_PARTS, LinearForm, kinds_in_windows
 from cortex.lower.lower import lower
+from cortex.plan import Plan
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.ra.simplify import simplify

@@ -13,7 +13,7 @@ from checks import check_refused
 
 import cortex
 from cortex import zoo
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.ilir.interp import run
 from cortex.ilir.ir import Barrier, For, Func, Scope
 from cortex.ilir.show import show
@@ -44,7 +44,7 @@ class Case:
         entry = zoo.load(name)
         self.batch = entry.structures(random.Random(0), count, VOCAB)
         fast = cortex.compile(entry.model, entry.weights(hidden, VOCAB), examples=self.batch[:2], table_bytes=0)
-        self.model = apply(simplify(fast.traced), RECURSION_STEPS)
+        self.model = apply(simplify(fast.traced), ALWAYS)
         self.lowered = lower(self.model, 16)
         self.params = interp.derived(self.model, dict(fast.weights))
 
@@ -98,7 +98,7 @@ def test_same_bits_on_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     mappings: tuple[Mapping, ...] = ("columns", "nodes")
     for mapping in mappings:
         choices = Choices(parallel=mapping)
-        fast = cortex.compile(entry.model, weights, recursion=RECURSION_STEPS, choices=choices, threads=2)
+        fast = cortex.compile(entry.model, weights, recursion=ALWAYS, choices=choices, threads=2)
         fast(batch)
         assert Windows() in fast.schedule.steps
         assert fast.linearize(batch).sizes[NUM_WINDOWS.name] > 2

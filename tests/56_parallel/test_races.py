@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cortex import zoo
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.ilir.ir import Barrier, Func
 from cortex.ir.node import map_operands, walk
 from cortex.recursion.tabulate import Tabulate
@@ -61,7 +61,7 @@ def test_no_races(compiled: Build, name: str) -> None:
 @pytest.mark.parametrize("name", ["tree_lstm", "tree_gru"])
 def test_every_barrier_is_needed(compiled: Build, name: str) -> None:
     # Not with TabulateLeafProducts: of TreeGRU, no race shows without the first barrier above leaves, by height.
-    fast, trees = compiled(name, 64, 2, 6, recursion=(*RECURSION_STEPS, Tabulate("leaf")))
+    fast, trees = compiled(name, 64, 2, 6, recursion=(*ALWAYS, Tabulate("leaf")))
     sizes, arrays = min((request(fast, [t]) for t in trees), key=lambda r: r[0]["num_nodes"])
     f = fast.compiled.func
     for number in range(barriers(f)):
@@ -71,7 +71,7 @@ def test_every_barrier_is_needed(compiled: Build, name: str) -> None:
 
 
 def test_two_barriers_a_level_for_a_gru_and_one_for_a_product(compiled: Build) -> None:
-    tables = (*RECURSION_STEPS, Tabulate("leaf"))
+    tables = (*ALWAYS, Tabulate("leaf"))
     assert barriers(compiled("tree_gru", 128, 2, recursion=tables)[0].compiled.func) == 2
     above = (*tables, TabulateLeafProducts())  # nodes above leaves look up what they multiply with: one for them
     assert barriers(compiled("tree_gru", 128, 2, recursion=above)[0].compiled.func) == 3

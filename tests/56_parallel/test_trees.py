@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cortex import zoo
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.errors import ScheduleError
 from cortex.ilir.interp import run
 from cortex.ilir.ir import Barrier, For, Func, Scope, Store
@@ -157,10 +157,10 @@ def test_models(compiled: Build, name: str) -> None:
 
 
 RECURSION: dict[str, tuple[Step[Any], ...]] = {
-    "depth": (*RECURSION_STEPS, Batch("depth")),
-    "agenda": (*RECURSION_STEPS, Batch("agenda")),
-    "none": (*RECURSION_STEPS, Batch("none")),
-    "dedup": (*RECURSION_STEPS, Dedup()),
+    "depth": (*ALWAYS, Batch("depth")),
+    "agenda": (*ALWAYS, Batch("agenda")),
+    "none": (*ALWAYS, Batch("none")),
+    "dedup": (*ALWAYS, Dedup()),
     "nothing": (),
 }
 
@@ -176,7 +176,7 @@ def test_steps_on_the_recursion(compiled: Build, name: str, recursion: str) -> N
 
 
 def test_two_levels_at_a_time(compiled: Build) -> None:
-    steps = (*RECURSION_STEPS, UnrollRecursion())
+    steps = (*ALWAYS, UnrollRecursion())
     serial, trees = compiled("tree_fc", 20, 1, 6, recursion=steps)
     team, _ = compiled("tree_fc", 20, 2, 6, "trees", recursion=steps)
     assert ParallelTrees() in team.schedule.steps
@@ -184,7 +184,7 @@ def test_two_levels_at_a_time(compiled: Build) -> None:
 
 
 def test_a_finish_after_the_recursion(compiled: Build) -> None:
-    steps = (*RECURSION_STEPS, Refactor())
+    steps = (*ALWAYS, Refactor())
     serial, trees = compiled("simple_tree_gru", 20, 1, 6, recursion=steps)
     team, _ = compiled("simple_tree_gru", 20, 2, 6, "trees", recursion=steps)
     assert ParallelTrees() in team.schedule.steps

@@ -12,11 +12,12 @@ import pytest
 
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, Stage, stages
+from cortex.compiler import Stage, stages
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.ilir.ir import Func
 from cortex.lower.linear_form import LinearForm
+from cortex.plan import Plan
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.linearize import linearize

@@ -10,8 +10,8 @@ import pytest
 
 import cortex
 from cortex import zoo
-from cortex.compiler import DEFAULT, RECURSION_STEPS
 from cortex.cost.alternating import LEAST, alternating, saving
+from cortex.cost.choose import ALWAYS
 from cortex.cost.machine import MIB, Machine
 from cortex.ilir.ir import For, Func
 from cortex.ilir.show import show
@@ -20,6 +20,7 @@ from cortex.ir.scalar import Var
 from cortex.ir.step import apply
 from cortex.runtime import measure_machine
 from cortex.schedule.alternate import Alternate, panel_loops
+from cortex.schedule.default import DEFAULT
 from cortex.schedule.parallel import Parallel
 
 MACHINE = Machine.example()  # with 2 MB of L2
@@ -141,7 +142,7 @@ def test_on_two_threads_panels_are_turned_before_barriers_are_placed(monkeypatch
 
 def test_what_is_asked_for_is_not_turned(monkeypatch: pytest.MonkeyPatch) -> None:
     turned = compiled(WEIGHTS, monkeypatch)
-    assert not turns(compiled(WEIGHTS, monkeypatch, choices=DEFAULT, recursion=RECURSION_STEPS))
+    assert not turns(compiled(WEIGHTS, monkeypatch, choices=DEFAULT, recursion=ALWAYS))
     without = replace(turned.schedule, steps=tuple(s for s in turned.schedule if not isinstance(s, Alternate)))
     assert not turns(compiled(WEIGHTS, monkeypatch, schedule=without))
     assert compiled(WEIGHTS, monkeypatch, schedule=turned.schedule).compiled.func == turned.compiled.func

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import cortex
-from cortex import compiler, zoo
+from cortex import plan, zoo
 from cortex.codegen.target import Target
-from cortex.compiler import RECURSION_STEPS
 from cortex.cost import choose
 from cortex.cost.choose import ALWAYS, Considered, recursion_steps, sharing
 from cortex.cost.machine import Machine
@@ -47,7 +46,7 @@ def considered(found: tuple[Considered, ...], what: str) -> Considered:
 def test_a_leaf_that_costs_much_becomes_a_table(program: Any) -> None:
     m = simplify(program("tree_lstm", 64).traced)
     steps, found = recursion_steps(m, Machine.example(), typical)
-    assert steps == (*RECURSION_STEPS, Tabulate("leaf"))
+    assert steps == (*ALWAYS, Tabulate("leaf"))
     assert considered(found, "Tabulate").taken
     assert (considered(found, "Tabulate").ratio or 1) < 0.9
 
@@ -61,7 +60,7 @@ def test_input_products_become_tables(program: Any) -> None:
 def test_tables_stay_within_their_limit(program: Any) -> None:
     m = simplify(program("tree_lstm", 64).traced)
     steps, found = recursion_steps(m, Machine.example(), typical, table_bytes=1000)
-    assert steps == RECURSION_STEPS
+    assert steps == ALWAYS
     assert considered(found, "Tabulate").text() == (
         "Tabulate(kind='leaf', limit_bytes=67108864): left, its table would take 15 kB and 1 kB are allowed"
     )
@@ -70,7 +69,7 @@ def test_tables_stay_within_their_limit(program: Any) -> None:
 def test_tables_that_take_long_to_fill_are_left(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "FILLING_US", 1.0)
     steps, found = recursion_steps(simplify(program("tree_lstm", 64).traced), Machine.example(), typical)
-    assert steps == RECURSION_STEPS
+    assert steps == ALWAYS
     assert "to fill when the weights are loaded" in considered(found, "Tabulate").why
 
 
@@ -152,7 +151,7 @@ def test_compile_chooses_and_says_why() -> None:
     entry = zoo.load("tree_lstm")
     weights, trees = entry.weights(64, 30), entry.structures(Random(0), 3, 30)
     chosen = cortex.compile(entry.model, weights, examples=trees)
-    plain = cortex.compile(entry.model, weights, examples=trees, recursion=RECURSION_STEPS, choices=Choices())
+    plain = cortex.compile(entry.model, weights, examples=trees, recursion=ALWAYS, choices=Choices())
     assert Tabulate("leaf") in chosen.schedule.steps
     assert Tabulate("leaf") not in plain.schedule.steps
     assert "Tabulate(kind='leaf', limit_bytes=67108864): taken" in chosen.explain()
@@ -186,7 +185,7 @@ def test_products_of_leaves_are_for_examples_and_stay_within_their_limit(program
     rows = 30 * 64 * 4
     assert TabulateLeafProducts(6 * rows) in with_examples(p, table_bytes=6 * rows)[0]
     steps, found = with_examples(p, table_bytes=6 * rows - 1)
-    assert steps == (*RECURSION_STEPS, Tabulate("leaf"))
+    assert steps == (*ALWAYS, Tabulate("leaf"))
     assert considered(found, "TabulateLeafProducts").why == ("with it, tables would take 46 kB and 46 kB are allowed")
 
 
@@ -194,7 +193,7 @@ def test_tables_may_be_larger_than_usual(program: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(choose, "TABLE_BYTES", 1000)
     m, rows = simplify(program("tree_lstm", 64).traced), 30 * 64 * 4
     alone = recursion_steps(m, Machine.example(), typical, table_bytes=2 * rows)[0]
-    assert alone == (*RECURSION_STEPS, Tabulate("leaf", 2 * rows))
+    assert alone == (*ALWAYS, Tabulate("leaf", 2 * rows))
     both = recursion_steps(m, Machine.example(), typical, has_examples=True, table_bytes=6 * rows)[0]
     assert both == (*alone, TabulateLeafProducts(6 * rows))
 
@@ -203,7 +202,7 @@ def test_products_of_leaves_that_take_long_to_fill_are_left(program: Any, monkey
     monkeypatch.setattr(choose, "FILLING_US", 1.0)
     m = simplify(program("tree_fc", 64).traced)
     steps, found = recursion_steps(m, Machine.example(), typical, has_examples=True)
-    assert steps == RECURSION_STEPS
+    assert steps == ALWAYS
     assert "to fill when the weights are loaded" in considered(found, "TabulateLeafProducts").why
 
 
@@ -277,7 +276,7 @@ def test_the_winner_is_remembered(program: Callable[..., Any], tmp_path: Path) -
 @pytest.mark.parametrize("text", UNREADABLE)
 def test_an_unreadable_file_is_no_winner(text: str, program: Any, tmp_path: Path) -> None:
     m = program("tree_rnn").traced
-    remember(tmp_path, m, "cpu", Schedule(RECURSION_STEPS), {})
+    remember(tmp_path, m, "cpu", Schedule(ALWAYS), {})
     file_of(tmp_path, m, "cpu").write_text(text)
     assert remembered(tmp_path, m, "cpu") is None
 
@@ -318,7 +317,7 @@ def test_examples_of_very_many_groups_are_not_predicted(monkeypatch: pytest.Monk
     entry = zoo.load("lstm")
     weights, (chain,) = entry.weights(16, 30), entry.structures(Random(0), 1, 30)
     assert "Dedup()" in cortex.compile(entry.model, weights, examples=[chain]).explain()
-    monkeypatch.setattr(compiler, "MOST_GROUPS", 10)
+    monkeypatch.setattr(plan, "MOST_GROUPS", 10)
     fast = cortex.compile(entry.model, weights, examples=[chain])
     assert "Dedup()" not in fast.explain()
     assert "Tabulate(kind='has_prev'" in fast.explain()

@@ -14,7 +14,7 @@ import pytest
 import cortex
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import Plan, stages
+from cortex.compiler import stages
 from cortex.ilir.interp import run
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, Let, Scope, Store
 from cortex.ilir.show import show
@@ -26,6 +26,7 @@ from cortex.passes.pipeline import PASSES
 from cortex.passes.remove_unused import remove_unused
 from cortex.passes.share_packings import share_packings
 from cortex.passes.simplify_indices import simplify_indices
+from cortex.plan import Plan
 from cortex.runtime.linearize import linearize
 from cortex.schedule.default import Choices
 

@@ -10,7 +10,7 @@ import pytest
 
 import cortex
 from cortex import zoo
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.ra import interp
 from cortex.recursion.batch import Batch
 from cortex.recursion.dedup import Dedup
@@ -42,7 +42,7 @@ def check(fast: Any, structures: Any) -> None:
 def test_steps_on_the_recursion(name: str, steps: Any) -> None:
     entry = zoo.load(name)
     weights, trees = entry.weights(8, 10), entry.structures(Random(2), 4, 10)
-    recursion = (*RECURSION_STEPS, *steps)
+    recursion = (*ALWAYS, *steps)
     fast = cortex.compile(entry.model, weights, examples=trees, recursion=recursion, target="opencl")
     check(fast, trees)
     assert bool(fast.tables) is any(isinstance(step, Tabulate) for step in steps)

@@ -16,7 +16,7 @@ import pytest
 
 import cortex
 from cortex import _native
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.errors import ModelError, StructureError
 from cortex.recursion.dedup import Dedup
 from cortex.recursion.tabulate import Tabulate
@@ -80,7 +80,7 @@ STEPS: dict[str, tuple[Any, ...]] = {
 def compiled(steps: str = "usual", model: Any = cell) -> Executable:
     examples = trees(8) if model is cell else None
     given = weights() if model is cell else {"embedding": weights()["embedding"]}
-    return cortex.compile(model, given, examples=examples, recursion=(*RECURSION_STEPS, *STEPS[steps]))
+    return cortex.compile(model, given, examples=examples, recursion=(*ALWAYS, *STEPS[steps]))
 
 
 def words(*given: int) -> Any:
@@ -139,7 +139,7 @@ def test_fields_of_nodes_that_are_inlined() -> None:
             made = SimpleNamespace(next=made, word=word)
         return made
 
-    fast = cortex.compile(chain, weights(), recursion=(*RECURSION_STEPS, UnrollRecursion()))
+    fast = cortex.compile(chain, weights(), recursion=(*ALWAYS, UnrollRecursion()))
     run = fast.bind([make(*range(7)), make(*range(4))])
     assert (run()[0] == fast([make(*range(7)), make(*range(4))])[0]).all()
     run.fields["word"] = [*range(6, 13), *range(9, 13)]

@@ -11,7 +11,7 @@ import pytest
 from sums_and_products import SIZE, WORDS, cell, cell_forest, weights
 
 import cortex
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.errors import ScheduleError
 from cortex.ilir import interp
 from cortex.ilir.show import show
@@ -56,7 +56,7 @@ LEAF_PRODUCTS: list[tuple[Step[ra.Model], ...]] = [
 @cache
 def compiled(*steps: Step[ra.Model]) -> Executable:
     """The model compiled with steps beyond the usual ones."""
-    return cortex.compile(cell, weights(), examples=FORESTS[1].root_nodes(), recursion=(*RECURSION_STEPS, *steps))
+    return cortex.compile(cell, weights(), examples=FORESTS[1].root_nodes(), recursion=(*ALWAYS, *steps))
 
 
 @pytest.mark.parametrize("steps", STEPS, ids=repr)
@@ -118,7 +118,7 @@ def test_tables_are_reported_and_bounded() -> None:
 
 def test_tables_outlive_new_kinds() -> None:
     leaf = SimpleNamespace(children=[], word=3, op="")
-    fast = cortex.compile(cell, weights(), recursion=(*RECURSION_STEPS, Tabulate()))
+    fast = cortex.compile(cell, weights(), recursion=(*ALWAYS, Tabulate()))
     before = fast(leaf).h
     top = SimpleNamespace(children=[leaf, leaf], word=1, op="sum")
     assert fast(top).nodes.h[1].tobytes() == before.tobytes()

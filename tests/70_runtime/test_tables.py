@@ -11,7 +11,7 @@ import pytest
 
 import cortex
 from cortex import _native
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.recursion.tabulate import Tabulate
 from cortex.runtime.executable import Executable
 
@@ -28,7 +28,7 @@ def cell(node: Any, w: Any) -> Any:
 def compiled(*steps: Any) -> Executable:
     rng = np.random.default_rng(0)
     weights = {"emb": rng.normal(size=(WORDS, SIZE)), "W": rng.normal(size=(SIZE, SIZE)), "U": np.eye(SIZE)}
-    return cortex.compile(cell, weights, examples=[tree(0)], recursion=(*RECURSION_STEPS, *steps))
+    return cortex.compile(cell, weights, examples=[tree(0)], recursion=(*ALWAYS, *steps))
 
 
 def tree(*words: int) -> Any:

@@ -17,14 +17,16 @@ from cortex import compiler, zoo
 from cortex.cache import files, key
 from cortex.codegen.llvm import host
 from cortex.codegen.target import Target
+from cortex.cost.choose import ALWAYS
 from cortex.cost.machine import Machine
 from cortex.cost.tuned import remember
 from cortex.options import Options
+from cortex.plan import Plan, Wishes
 from cortex.recursion.tabulate import Tabulate
 from cortex.runtime import measure_machine
 from cortex.runtime.signature import Signature
 from cortex.schedule.alternate import Alternate
-from cortex.schedule.default import Choices
+from cortex.schedule.default import DEFAULT, Choices
 from cortex.schedule.schedule import Schedule
 
 PROGRAM = """
@@ -32,10 +34,12 @@ import sys
 from random import Random
 import cortex
 from cortex import compiler, zoo
+from cortex.cost.choose import ALWAYS
+from cortex.schedule.default import DEFAULT
 if "warm" in sys.argv:
     compiler.stages = None
 entry = zoo.load("tree_lstm")
-fast = cortex.compile(entry.model, entry.weights(16, 30), choices=compiler.DEFAULT, recursion=compiler.RECURSION_STEPS)
+fast = cortex.compile(entry.model, entry.weights(16, 30), choices=DEFAULT, recursion=ALWAYS)
 print(fast(entry.structures(Random(0), 3, 30)).h.tobytes().hex())
 """
 
@@ -88,7 +92,7 @@ def test_turned_panels(kept: Any, make: Any, trees: Any, monkeypatch: pytest.Mon
 
 
 def test_programs_that_fill_tables_are_kept_too(kept: Any, make: Any, trees: Any) -> None:
-    steps = (*compiler.RECURSION_STEPS, Tabulate("leaf"))
+    steps = (*ALWAYS, Tabulate("leaf"))
     cold, warm = (make("tree_lstm", recursion=steps) for _ in range(2))
     assert kept.compiled == len(kept.files) == 2
     assert warm.tables == cold.tables != {}
@@ -102,7 +106,7 @@ OTHERS: dict[str, Callable[[], dict[str, Any]]] = {
     "features": lambda: {"target": replace(Target.host(), features=Target.host().features + ",-bmi2")},
     "choices": lambda: {"choices": Choices(fuse=False)},
     "recursion": lambda: {"recursion": ()},
-    "schedule": lambda: {"schedule": Schedule(compiler.RECURSION_STEPS)},
+    "schedule": lambda: {"schedule": Schedule(ALWAYS)},
     "threads": lambda: {"threads": 2},
 }
 
@@ -117,13 +121,13 @@ def test_another_ingredient_is_another_key(ingredient: str, kept: Any, make: Any
 def test_weights_of_other_values_share_code(kept: Any, make: Any) -> None:
     entry = zoo.load("tree_rnn")
     for seed in range(2):
-        cortex.compile(entry.model, entry.weights(8, 30, seed), choices=compiler.DEFAULT, recursion=())
+        cortex.compile(entry.model, entry.weights(8, 30, seed), choices=DEFAULT, recursion=())
     assert kept.compiled == 1
 
 
 def ingredients(m: Any, *, examples: Any = None, trace: Any = None, **options: Any) -> tuple[str, ...]:
-    wishes = compiler.Wishes(trace, examples, options.pop("table_bytes", 1 << 20))
-    return compiler.Plan(Target.host(), None, None, wishes=wishes, **options).ingredients(m)
+    wishes = Wishes(trace, examples, options.pop("table_bytes", 1 << 20))
+    return Plan(Target.host(), None, None, wishes=wishes, **options).ingredients(m)
 
 
 def test_what_the_scheduler_looks_at_is_in_the_key(
@@ -204,7 +208,7 @@ def test_a_value_without_a_written_form_is_not_kept(kept: Any) -> None:
     class Node:
         word, children = 1, ()
 
-    fast = cortex.compile(f, examples=[Node()], choices=compiler.DEFAULT, recursion=())
+    fast = cortex.compile(f, examples=[Node()], choices=DEFAULT, recursion=())
     assert fast(Node()).out.tolist() == [1.0] * 4
     assert kept.files == []
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import cortex
-from cortex import ModelError, StructureError, compiler, zoo
+from cortex import ModelError, StructureError, zoo
 from cortex.codegen.target import Target
+from cortex.cost.choose import ALWAYS
 from cortex.ilir.show import show
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
@@ -91,7 +92,7 @@ def test_products_of_leaves_are_settled(make: Any, trees: Any, again: Any) -> No
 
 def test_narrow_weights_and_tables(make: Any, trees: Any, again: Any) -> None:
     requests = trees("tree_lstm")
-    steps = (*compiler.RECURSION_STEPS, Tabulate("leaf"))
+    steps = (*ALWAYS, Tabulate("leaf"))
     for options in ({"weights_dtype": "int16"}, {"recursion": steps}):
         fast = make("tree_lstm", 32, **options)
         got = again(fast)

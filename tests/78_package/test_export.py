@@ -17,7 +17,7 @@ from sums_and_products import cell, cell_forest, weights
 import cortex
 from cortex import zoo
 from cortex.codegen.target import Target
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.ir.step import Step
 from cortex.ra import ir as ra
 from cortex.recursion.batch import Batch
@@ -69,7 +69,7 @@ STEPS: list[tuple[Step[ra.Model], ...]] = [
 @pytest.mark.parametrize("steps", STEPS, ids=repr)
 def test_steps_on_the_recursion(steps: tuple[Step[ra.Model], ...], exported: Exported) -> None:
     forests = [cell_forest(seed, count, dag) for seed, (count, dag) in enumerate([(1, False), (40, False), (60, True)])]
-    fast = cortex.compile(cell, weights(), examples=forests[1].root_nodes(), recursion=(*RECURSION_STEPS, *steps))
+    fast = cortex.compile(cell, weights(), examples=forests[1].root_nodes(), recursion=(*ALWAYS, *steps))
     package, program = exported(fast, "cell")
     for forest, answer in zip(forests, package.run(program, forests)[0], strict=True):
         same_bits(answer, fast(forest))
@@ -78,7 +78,7 @@ def test_steps_on_the_recursion(steps: tuple[Step[ra.Model], ...], exported: Exp
 def test_unrolled_recursion(exported: Exported) -> None:
     entry = zoo.load("tree_rnn")
     trees = entry.structures(random.Random(1), 6, VOCABULARY)
-    steps = (*RECURSION_STEPS, UnrollRecursion(3 if LONG else 2))
+    steps = (*ALWAYS, UnrollRecursion(3 if LONG else 2))
     fast = cortex.compile(entry.model, entry.weights(24, VOCABULARY), examples=trees, recursion=steps)
     package, program = exported(fast, "unrolled")
     same_bits(package.run(program, [forest_of(fast, trees)])[0][0], fast(trees))
@@ -88,7 +88,7 @@ def test_unrolled_recursion(exported: Exported) -> None:
 @pytest.mark.filterwarnings("ignore:.curious. has 32 kinds")
 def test_everything_a_guard_can_ask(dedup: bool, exported: Exported) -> None:
     forests = [curious_forest(seed, count) for seed, count in enumerate([5, 60, 61])]
-    steps = (*RECURSION_STEPS, Dedup()) if dedup else None
+    steps = (*ALWAYS, Dedup()) if dedup else None
     fast = cortex.compile(curious, weights(), fields={"x": cortex.field((19,))}, recursion=steps)
     fast(forests[1]), fast(forests[2])  # this is where kinds are met
     forests.append(replace(forests[1], roots=np.array([7, 3, 7, 59], np.int32)))

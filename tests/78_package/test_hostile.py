@@ -20,7 +20,7 @@ from package_models import curious, curious_forest, looping, star_forest
 from sums_and_products import cell, cell_forest, weights
 
 import cortex
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.recursion.dedup import Dedup
 
 Exported = Callable[..., tuple[Package, Path]]
@@ -117,7 +117,7 @@ def test_random_mistakes(steps: tuple[Any, ...], exported: Exported) -> None:
     """Numbers anywhere in the structure are replaced; what is not refused computes."""
     rng = np.random.default_rng(0)
     good = [cell_forest(seed, 30, True) for seed in range(4)]
-    fast = cortex.compile(cell, weights(), examples=good[0].root_nodes(), recursion=(*RECURSION_STEPS, *steps))
+    fast = cortex.compile(cell, weights(), examples=good[0].root_nodes(), recursion=(*ALWAYS, *steps))
     requests = []
     for i in range(300):
         given = Given.of(good[i % 4])

@@ -16,7 +16,7 @@ from sums_and_products import cell, cell_forest, weights
 
 import cortex
 from cortex.codegen.target import CPUS, Target
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.errors import ModelError
 from cortex.package.columns import columns
 from cortex.package.names import Names, identifier
@@ -28,7 +28,7 @@ Golden = Callable[[str, str], None]
 
 def compiled(model: Any, examples: list[Any]) -> Any:
     """The model for a machine that is always the same one, with steps that do not depend on this one."""
-    fixed = {"target": Target.x86("avx2"), "recursion": RECURSION_STEPS, "choices": DEFAULT}
+    fixed = {"target": Target.x86("avx2"), "recursion": ALWAYS, "choices": DEFAULT}
     fields = {"x": cortex.field((19,))} if model is curious else None
     return cortex.compile(model, weights(), examples=examples, fields=fields, **fixed)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
+import cortex
+from cortex.cli.explain import subject_of
 from cortex.cli.main import main
 
 
@@ -32,3 +35,14 @@ def test_explain_one_stage() -> None:
     assert result.exit_code == 0, result.output
     assert result.output.startswith("== llvm ==")
     assert "define" in result.output
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_explain_shows_what_compile_does(threads: int) -> None:
+    asked = ["explain", "tree_lstm", "--hidden", "64", "--threads", str(threads), "--stage", "schedule"]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code == 0, result.output
+    model, weights, examples = subject_of("tree_lstm", None, None, 64)
+    fast = cortex.compile(model, weights, examples=examples, threads=threads)
+    assert repr(fast.schedule) in result.output
+    assert all(considered.text() in result.output for considered in fast.compiled.considered)

@@ -11,7 +11,7 @@ from cortex.bench.data import workload
 from cortex.bench.limit import Machine, limit_us
 from cortex.bench.limit_of_program import counted_model, limit_of_program_us, products
 from cortex.bench.recursive import MODELS
-from cortex.compiler import RECURSION_STEPS
+from cortex.cost.choose import ALWAYS
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.runtime.linearize import linearize
@@ -36,7 +36,7 @@ def test_is_the_limit_of_the_suite(model: str, hidden: int, threads: int) -> Non
 
 
 def test_is_counted_without_the_steps_that_do_less() -> None:
-    assert not any("Tabulate" in repr(step) or "Dedup" in repr(step) for step in RECURSION_STEPS)
+    assert not any("Tabulate" in repr(step) or "Dedup" in repr(step) for step in ALWAYS)
 
 
 def test_products_of_two_kinds_on_the_same_weights_read_them_once() -> None:

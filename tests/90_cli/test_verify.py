@@ -29,6 +29,12 @@ def test_the_program_for_several_threads_is_proven(mapping: str) -> None:
     assert result.exit_code == 0, result.output
 
 
+def test_the_program_that_is_chosen_is_proven() -> None:
+    """With tables and products of leaves in it, which the steps that always pay do not make."""
+    result = CliRunner().invoke(main, ["verify", "tree_lstm", "--hidden", "32", "--threads", "2", "--json", "-"])
+    assert result.exit_code == 0, result.output
+
+
 def test_json() -> None:
     result = CliRunner().invoke(main, ["verify", "tree_rnn", "--hidden", "8", "--stage", "lowered", "--json", "-"])
     (stage,) = json.loads(result.stdout)["stages"]

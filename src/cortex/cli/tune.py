@@ -17,7 +17,7 @@ from cortex.cli import output
 from cortex.cli.explain import subject_of
 
 if TYPE_CHECKING:
-    from cortex.compiler import Plan
+    from cortex.plan import Plan
     from cortex.ra.ir import Model
     from cortex.runtime.executable import Executable
     from cortex.schedule.schedule import Schedule
@@ -59,11 +59,11 @@ def command(
 def _tune(bar: Any, function: Any, weights: Any, structures: list[Any], budget: float) -> dict[str, Any]:
     import cortex
     from cortex.codegen.target import Target
-    from cortex.compiler import Plan, Wishes
     from cortex.cost.tuned import remember
     from cortex.frontend.trace import Trace
     from cortex.frontend.weights import Weights
     from cortex.options import Options
+    from cortex.plan import Plan, Wishes
 
     trace = Trace(function, Weights(weights))
     trace.explore()

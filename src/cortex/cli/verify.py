@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cortex.cli.explain import subject_of
+from cortex.cli.explain import subject_of, traced
 from cortex.cli.output import console, print_table, write_json
 
 if TYPE_CHECKING:
     from cortex.poly.bounds import Finding
-    from cortex.schedule.parallel_default import Mapping
+    from cortex.schedule.parallel_default import Sharing
 
 MAPPINGS = ("columns", "nodes", "trees")
 STAGES = ("lowered", "scheduled", "passes")
@@ -46,7 +46,10 @@ class Verified:
 @click.option("--examples", metavar="NAME", help="List of structures in FILE.py, to find the kinds of nodes from.")
 @click.option("--hidden", type=click.IntRange(min=1), default=32, show_default=True, help="Hidden size, zoo models.")
 @click.option("--stage", "wanted", multiple=True, type=click.Choice(STAGES), help="This stage only; repeatable.")
-@click.option("--parallel", type=click.Choice(MAPPINGS), help="The program for several threads, shared out by these.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads a call runs on.")
+@click.option(
+    "--parallel", type=click.Choice(MAPPINGS), help="What threads share out; by default what is predicted best."
+)
 @click.option("--json", "json_file", metavar="FILE", help="Write the results as JSON; - for standard output.")
 @click.pass_context
 def command(
@@ -56,15 +59,17 @@ def command(
     examples: str | None,
     hidden: int,
     wanted: tuple[str, ...],
-    parallel: Mapping | None,
+    threads: int,
+    parallel: Sharing | None,
     json_file: str | None,
 ) -> None:
     """Prove that every memory access of MODEL is within bounds, for all structures.
 
-    MODEL is the name of a model of the zoo or FILE.py:FUNCTION. An access that is not proven is printed with values
-    under which it fails, and makes the exit code 1.
+    The program is the one that `cortex.compile` makes with these examples. MODEL is the name of a model of the zoo or
+    FILE.py:FUNCTION. An access that is not proven is printed with values under which it fails, and makes the exit code
+    1.
     """
-    results = _verify(*subject_of(model, weights, examples, hidden), wanted or STAGES, parallel)
+    results = _verify(*subject_of(model, weights, examples, hidden), wanted or STAGES, threads, parallel)
     to = console(json_file)
     rows = [(r.stage, *map(str, (len(r.findings), r.proven, len(r.unproven))), f"{r.seconds:.2f}") for r in results]
     subject = model if ":" in model else f"{model}, hidden size {hidden}"
@@ -79,20 +84,22 @@ def command(
 
 
 def _verify(
-    model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...], parallel: Mapping | None
+    model: Any, weights: Any, examples: list[Any], wanted: tuple[str, ...], threads: int, parallel: Sharing | None
 ) -> list[Verified]:
     from cortex.codegen.target import Target
-    from cortex.compiler import Plan, stages
-    from cortex.frontend.trace import Trace
+    from cortex.compiler import stages
+    from cortex.plan import Plan, Wishes
     from cortex.poly.bounds import in_bounds
     from cortex.poly.prove import PATIENT, Prover
     from cortex.schedule.default import Choices
 
-    trace = Trace(model, weights)
-    trace.see(examples)
+    trace = traced(model, weights, examples)
     results: list[Verified] = []
     prover: Prover | None = None
-    plan = Plan(Target.host(), threads=2 if parallel else 1, choices=Choices(parallel=parallel))
+    choices = Choices(parallel=parallel) if parallel else None
+    plan = Plan(
+        Target.host(), None, choices, wishes=Wishes(trace, examples), threads=max(threads, 2 if parallel else 1)
+    )
     for stage in stages(trace.model(), plan):
         if stage.name in wanted:
             start = time.perf_counter()

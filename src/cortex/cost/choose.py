@@ -31,7 +31,7 @@ from cortex.recursion.specialize_leaves import SpecializeLeaves
 from cortex.recursion.tabulate import Candidate, Tabulate, candidate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts, leaf_products
 from cortex.recursion.unroll import UnrollRecursion
-from cortex.schedule.parallel_default import Mapping
+from cortex.schedule.parallel_default import Sharing
 
 Recursion = tuple[Step[ra.Model], ...]
 Requests = Callable[[ra.Model], Sequence[LinearForm]]
@@ -69,6 +69,11 @@ class Considered:
         outcome = "taken" if self.taken else "left"
         times = "" if self.ratio is None else f" ({self.ratio:.2f}x the time)"
         return f"{self.what}: {outcome}{times}, {self.why}"
+
+
+def considered_text(considered: Sequence[Considered]) -> list[str]:
+    """Lines for people, below others; none where there was nothing to choose."""
+    return ["", "steps considered:", *(f"  {c.text()}" for c in considered)] if considered else []
 
 
 def recursion_steps(
@@ -112,11 +117,11 @@ def recursion_steps(
 
 def sharing(
     f: Func, machine: Machine, requests: Sequence[LinearForm], threads: int
-) -> tuple[Mapping, tuple[Considered, ...]]:
+) -> tuple[Sharing, tuple[Considered, ...]]:
     """What threads should share out in a lowered program: columns, unless something else is clearly better."""
     estimate = Estimator(f, machine)
-    times: dict[Mapping, list[float]] = {
-        mapping: [estimate(form, threads, mapping).us for form in requests] for mapping in get_args(Mapping)
+    times: dict[Sharing, list[float]] = {
+        mapping: [estimate(form, threads, mapping).us for form in requests] for mapping in get_args(Sharing)
     }
     ratios = {mapping: _ratio(us, times["columns"]) for mapping, us in times.items()}
     best = min(ratios, key=lambda mapping: ratios[mapping])
@@ -157,7 +162,9 @@ class _Search:
         """Take `step` if it pays: if it brings the time below that share."""
         try:
             times = self.estimate((*self.recursion, step))
-        except ScheduleError:
+        except ScheduleError as refused:
+            why = str(refused).partition("\n")[0].removeprefix(f"{step!r}: ")
+            self.considered.append(Considered(repr(step), None, False, f"not possible: {why}"))
             return
         ratio = times.over(self.best)
         taken = ratio < below

@@ -26,7 +26,7 @@ from cortex.cost.machine import Machine
 from cortex.cost.parts import Part, parts_of
 from cortex.ilir.ir import Func
 from cortex.lower.linear_form import LinearForm
-from cortex.schedule.parallel_default import Mapping
+from cortex.schedule.parallel_default import Sharing
 from cortex.schedule.registers import Registers
 
 Array = npt.NDArray[Any]
@@ -55,7 +55,7 @@ class Estimator:
         self.counter = Counter(f)
         self.parts = parts_of(self.counter.sites, Registers(machine.registers, machine.lanes, machine.broadcasts))
 
-    def __call__(self, form: LinearForm, threads: int = 1, sharing: Mapping = "columns") -> Estimate:
+    def __call__(self, form: LinearForm, threads: int = 1, sharing: Sharing = "columns") -> Estimate:
         """What the request will take on `threads` threads."""
         if sharing == "trees":
             threads = max(1, min(threads, form.sizes["num_roots"]))
@@ -70,7 +70,7 @@ class Estimator:
         )
         return Estimate(nests, self._waiting(used, threads, sharing) / 1e3)
 
-    def _nest(self, p: Part, n: Array, runs: Array, distance: float, threads: int, sharing: Mapping) -> Array:
+    def _nest(self, p: Part, n: Array, runs: Array, distance: float, threads: int, sharing: Sharing) -> Array:
         """Nanoseconds of a nest by group."""
         m = self.machine
         # A thread has a share of the columns of every row, or all columns of a share of the rows.
@@ -87,7 +87,7 @@ class Estimator:
         longest = np.maximum.reduce([busy * share, read, waited, moved * share])
         return np.asarray(longest + NEST_NS * (n > 0))
 
-    def _waiting(self, used: list[tuple[Part, Array]], threads: int, sharing: Mapping) -> float:
+    def _waiting(self, used: list[tuple[Part, Array]], threads: int, sharing: Sharing) -> float:
         """Nanoseconds at barriers."""
         if threads == 1 or sharing == "trees" or not used:
             return 0.0

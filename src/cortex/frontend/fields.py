@@ -62,6 +62,8 @@ class Accessors:
 
     none_is_unknown = False
     """Does the model see None in a list of children, rather than a list without it?"""
+    of_calls = False
+    """Are the nodes of a request calls of a module's methods, made for the user's nodes?"""
 
     def __init__(
         self,

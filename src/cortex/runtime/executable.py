@@ -14,7 +14,7 @@ import numpy as np
 from cortex import _native
 from cortex.codegen.gpu.device_code import DeviceCode
 from cortex.codegen.object_code import ObjectCode
-from cortex.cost.choose import Considered
+from cortex.cost.choose import Considered, considered_text
 from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
@@ -250,12 +250,10 @@ class Executable:
         if isinstance(compiled.code, DeviceCode):
             return device_explanation(compiled.model.name, compiled.func, compiled.code.target, forms)
         phases = explanation(compiled.model.name, kinds, compiled.func, forms, here(), threads)
-        chosen = [f"  {c.text()}" for c in compiled.considered]
         deviation = {} if structures is None else self.deviation(structures)
         measured = ["", deviation_text(deviation)] if deviation else []
-        considered = ["", "steps considered:", *chosen] if chosen else []
         why = self._trace.per_arity()
-        return "\n".join([phases, *measured, *considered, *(["", *why] if why else [])])
+        return "\n".join([phases, *measured, *considered_text(compiled.considered), *(["", *why] if why else [])])
 
     def deviation(self, structures: Any) -> dict[str, float]:
         """How far each state is at worst, at any node, from the same program with weights in f32.

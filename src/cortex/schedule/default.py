@@ -24,7 +24,7 @@ from cortex.schedule.narrow_inputs import NarrowInputs, inputs_of
 from cortex.schedule.needed_whole import needed_whole
 from cortex.schedule.nest import Nest, nest_of, sum_reads
 from cortex.schedule.pack import Pack
-from cortex.schedule.parallel_default import Mapping
+from cortex.schedule.parallel_default import Sharing
 from cortex.schedule.registers import AS_REGISTERS_ALLOW, Registers, SumsNest, TileChoice
 from cortex.schedule.tile import Tile
 from cortex.schedule.vector_reduce import VectorReduce
@@ -43,7 +43,7 @@ class Choices:
     fuse: bool = True
     tile: TileChoice | None = AS_REGISTERS_ALLOW
     nests: tuple[tuple[str, TileChoice], ...] = ()
-    parallel: Mapping | None = None
+    parallel: Sharing | None = None
 
     def tile_of(self, nest: str) -> TileChoice | None:
         """The choice for the nest whose row loop is `nest`."""

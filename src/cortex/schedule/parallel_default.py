@@ -40,7 +40,7 @@ MOST_REPEATED = 4096
 """Elements of a row that every thread may compute for itself, times the threads that do so in vain: for some rows, that
 takes less than waiting for others."""
 
-Mapping: TypeAlias = Literal["columns", "nodes", "trees"]
+Sharing: TypeAlias = Literal["columns", "nodes", "trees"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Nest:
 
 
 def parallel_schedule(
-    f: Func, threads: int, mapping: Mapping | None = None, least_work: int = LEAST_WORK
+    f: Func, threads: int, mapping: Sharing | None = None, least_work: int = LEAST_WORK
 ) -> tuple[Step[Func], ...]:
     """The steps that let `threads` threads run a scheduled function; none where that does not pay.
 
@@ -81,7 +81,7 @@ def parallel_schedule(
 
 
 def share_out(
-    f: Func, threads: int, mapping: Mapping | None = None, least_work: int = LEAST_WORK
+    f: Func, threads: int, mapping: Sharing | None = None, least_work: int = LEAST_WORK
 ) -> tuple[tuple[Step[Func], ...], Func]:
     """The steps of `parallel_schedule`, and `f` after them.
 
@@ -100,7 +100,7 @@ def _barriers(f: Func) -> int:
 
 
 def _share_out(
-    f: Func, threads: int, mapping: Mapping | None, least_work: int, copies: bool
+    f: Func, threads: int, mapping: Sharing | None, least_work: int, copies: bool
 ) -> tuple[tuple[Step[Func], ...], Func]:
     by_trees = mapping == "trees"  # one barrier or two in all: what it pays for is up to the request
     if threads < 2 or not (by_trees or is_worth_sharing(f, least_work)):

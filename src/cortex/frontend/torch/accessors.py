@@ -43,7 +43,6 @@ class TorchAccessors(Accessors):
         super().__init__(fields, children)
         self._itemize = itemize
         """What to do about a list of children in which there is None."""
-        self.of_calls = False
         self._names: dict[Steps, str] = {}
         self._steps: dict[str, Steps] = {}
         self._relations: dict[str, Callable[[Any], Any]] = {}
