@@ -28,7 +28,7 @@ from cortex.runtime import linearize
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.default import Choices, default_schedule
 from cortex.schedule.parallel import Alone, Parallel
-from cortex.schedule.parallel_default import Mapping
+from cortex.schedule.parallel_default import Sharing
 from cortex.schedule.registers import Registers
 from cortex.schedule.windows import Windows
 
@@ -95,7 +95,7 @@ def test_same_bits_on_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     weights = entry.weights(32, VOCAB)
     want = cortex.compile(entry.model, weights, examples=batch, table_bytes=0)(batch).nodes
     monkeypatch.setattr(linearize, "WINDOW_NODES", 16)
-    mappings: tuple[Mapping, ...] = ("columns", "nodes")
+    mappings: tuple[Sharing, ...] = ("columns", "nodes")
     for mapping in mappings:
         choices = Choices(parallel=mapping)
         fast = cortex.compile(entry.model, weights, recursion=ALWAYS, choices=choices, threads=2)

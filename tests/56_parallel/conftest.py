@@ -12,7 +12,7 @@ import pytest
 import cortex
 from cortex import compiler, zoo
 from cortex.schedule.default import Choices
-from cortex.schedule.parallel_default import Mapping, parallel_schedule
+from cortex.schedule.parallel_default import Sharing, parallel_schedule
 
 VOCAB = 50
 
@@ -29,7 +29,7 @@ def compiled(always_parallel: None) -> Callable[..., tuple[Any, list[Any]]]:
     """`compiled(name, hidden, threads, count, mapping)`: a model of the zoo and structures to run it on."""
 
     def build(
-        name: str, hidden: int, threads: int, count: int = 3, mapping: Mapping | None = None, **more: Any
+        name: str, hidden: int, threads: int, count: int = 3, mapping: Sharing | None = None, **more: Any
     ) -> tuple[Any, list[Any]]:
         entry = zoo.load(name)
         trees = entry.structures(random.Random(hidden), count, VOCAB)

@@ -28,7 +28,7 @@ from cortex.runtime.linearize import linearize
 from cortex.schedule.alternate import Alternate, panel_loops
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.default import DEFAULT
-from cortex.schedule.parallel_default import Mapping
+from cortex.schedule.parallel_default import Sharing
 from cortex.schedule.schedule import Schedule, namespace
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -104,7 +104,7 @@ def bits(fast: Any, structures: list[Any], **threads: int) -> list[bytes]:
 
 @pytest.mark.parametrize("name", ["lstm", "tree_gru"])
 @pytest.mark.parametrize("mapping", [None, "columns", "nodes", "trees"])
-def test_bits_do_not_depend_on_the_direction(compiled: Build, name: str, mapping: Mapping | None) -> None:
+def test_bits_do_not_depend_on_the_direction(compiled: Build, name: str, mapping: Sharing | None) -> None:
     threads = 1 if mapping is None else 2
     plain, trees = compiled(name, HIDDEN, threads, 3, mapping)
     schedule = turned(plain)
