@@ -121,7 +121,7 @@ nb::dict Bound::fields() const {
 }
 
 nb::object Bound::root(std::size_t state) {
-  refuse_if_busy();
+  if (!run_.has_root(state)) refuse_if_busy();  // it would be made from arrays that are being written
   return run_.root(state);
 }
 

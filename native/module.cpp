@@ -59,6 +59,7 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
 nb::object answer(nb::handle_t<Program> program, nb::handle output, nb::handle structures, bool single,
                   std::int64_t threads) {
   static PyObject* const kept_in = PyUnicode_InternFromString("_run");
+  if (!PyType_Check(output.ptr())) cortex::python_error(PyExc_TypeError, "an answer is wrapped in a class");
   const nb::object made = nb::cast(run(program, structures, single, threads, nb::none()));
   auto* type = reinterpret_cast<PyTypeObject*>(output.ptr());
   nb::object answered = cortex::own(type->tp_alloc(type, 0));

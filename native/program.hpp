@@ -96,6 +96,7 @@ class Run {
 
   // The states at the roots: the array that was given, or one that is made when it is first asked for.
   nb::object root(std::size_t state);
+  bool has_root(std::size_t state) const { return state < roots_.size() && roots_[state].is_valid(); }
   nb::object nodes(std::size_t state) const;
   nb::dict linear_form() const;
   // Nodes that were computed, and nodes that the user gave: more than were computed where duplicates were merged.

@@ -159,8 +159,8 @@ nb::object Run::roots_of(std::size_t state) const {
 void Run::write_roots() {
   has_run_ = true;
   for (std::size_t s = 0; s < roots_.size(); ++s) {
-    if (!roots_[s].is_valid()) continue;  // made when somebody asks for it
-    check_out(s);                         // again: other threads may have run since
+    if (!has_root(s)) continue;  // made when somebody asks for it
+    check_out(s);                // again: other threads may have run since
     auto* const array = reinterpret_cast<PyArrayObject*>(roots_[s].ptr());
     if (PyArray_ISCARRAY(array)) {
       gather(s, program_->layout().root_block, workspace_->sizes[kNumRoots], data_of<float>(roots_[s]));
@@ -180,7 +180,7 @@ void Run::check(std::size_t state) const {
 
 nb::object Run::root(std::size_t state) {
   check(state);
-  if (!roots_[state].is_valid()) roots_[state] = roots_of(state);
+  if (!has_root(state)) roots_[state] = roots_of(state);
   return roots_[state];
 }
 

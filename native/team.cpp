@@ -83,13 +83,19 @@ struct Team {
   Member members[kMaxThreads];
 };
 
+// Has a flag come to a value? Flags only count up, and those that hold the number of a job in their upper half begin again
+// at 0 after 2^32 jobs.
+bool has_come_to(const std::atomic<std::uint64_t>& flag, std::uint64_t value) {
+  return static_cast<std::int64_t>(flag.load(std::memory_order_acquire) - value) >= 0;
+}
+
 // Wait until `flag` of `other` has come to `value` in this job; for how many nanoseconds had it or we no processor?
 // Threads of a job wait for each other for microseconds; where that takes longer, somebody else needs the processor,
 // perhaps the very thread that is waited for. One that was parked and is waking up has lost nothing yet.
 std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, std::uint64_t value, std::uint64_t job,
                    int patience) {
   for (int looks = 0; looks < patience; ++looks) {
-    if (flag.load(std::memory_order_acquire) >= value) return 0;
+    if (has_come_to(flag, value)) return 0;
     relax();
   }
   const clockid_t theirs = other.clock;
@@ -98,7 +104,7 @@ std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, 
   };
   const bool has_begun = other.arrived.load(std::memory_order_relaxed) >> 32 == job;
   const std::int64_t before = without_processor() + (has_begun ? 0 : kWakingUp);
-  while (flag.load(std::memory_order_acquire) < value) std::this_thread::yield();
+  while (!has_come_to(flag, value)) std::this_thread::yield();
   return std::max<std::int64_t>(0, without_processor() - before);
 }
 

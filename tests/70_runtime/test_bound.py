@@ -284,6 +284,19 @@ def test_out_refused(wrong: str, golden: Callable[[str, str], None]) -> None:
         compiled().bind(trees(), threads=0)
 
 
+def test_a_copy_stays_as_it_is() -> None:
+    """`np.array(out)` is the caller's own, also where the next call writes to the same arrays."""
+    run = cortex.compile(plain, {"embedding": weights()["embedding"]}).bind(SimpleNamespace(children=[], word=3))
+    out = run()
+    copy, view = np.array(out), np.asarray(out)
+    before = view.copy()
+    run.fields["word"][0] = 4
+    run()
+    assert np.array_equal(copy, before) and not np.array_equal(view, before)
+    assert not np.shares_memory(np.array(out), out[0]) and np.shares_memory(np.asarray(out), out[0])
+    assert np.asarray(out, dtype=np.float64).dtype == np.float64
+
+
 def test_two_threads_at_once_are_refused(node: Any, linearizer: Any) -> None:
     """The second call is made while the first is inside the compiled function."""
     inside, go_on = threading.Event(), threading.Event()
@@ -299,13 +312,21 @@ def test_two_threads_at_once_are_refused(node: Any, linearizer: Any) -> None:
     first = threading.Thread(target=bound.run)
     first.start()
     assert inside.wait(20)
-    for second in (bound.run, lambda: bound.nodes(0)):
+    for second in (bound.run, lambda: bound.nodes(0), lambda: bound.root(0)):
         with pytest.raises(RuntimeError, match="used by two threads at once"):
             second()
     go_on.set()
     first.join()
     bound.run()
     assert bound.nodes(0).shape == (1,)
+    roots = bound.root(0)
+    inside.clear(), go_on.clear()
+    again = threading.Thread(target=bound.run)
+    again.start()
+    assert inside.wait(20)
+    assert bound.root(0) is roots  # it is there already
+    go_on.set()
+    again.join()
 
 
 def test_native_arrays_are_checked_again(node: Any, linearizer: Any) -> None:

@@ -269,6 +269,13 @@ def test_large_workspaces_are_given_back(node: Any, linearizer: Any) -> None:
     assert mapped() - before < 4 * row
 
 
+def test_answers_are_wrapped_in_classes(node: Any, linearizer: Any) -> None:
+    adding = add_words(linearizer)
+    for given in (5, object()):
+        with pytest.raises(TypeError, match="in a class"):
+            adding.answer(given, [node(word=1, children=[])], True, 1)
+
+
 @pytest.mark.parametrize("elements", [2**44, 2**62])
 def test_too_much_memory(node: Any, linearizer: Any, elements: int) -> None:
     greedy = program(linearizer(), lambda a, s: None, [("scratch", "num_nodes", elements)])

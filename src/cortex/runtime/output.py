@@ -85,7 +85,7 @@ class Output(ByState):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if len(self) != 1:
             raise TypeError(f"the model has {len(self)} states ({', '.join(self._names)}); choose one")
-        return np.asarray(self[0], dtype=dtype)
+        return np.array(self[0], dtype=dtype, copy=copy)
 
 
 @cache
