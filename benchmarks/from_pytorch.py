@@ -28,12 +28,13 @@ from typing import Any
 import torch
 
 import cortex
+from cortex.options import Options
 from cortex.structures.conllu import read_conllu
 from cortex.structures.ptb import read_ptb
 from cortex.structures.vocabulary import Vocabulary
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = ROOT.parent / "shared" / "data"
+DATA = Options.from_environment().data
 sys.path.insert(0, str(ROOT / "tests" / "12_torch" / "calls"))
 import bottom_up  # noqa: E402 - from the tests' folder
 import heads  # noqa: E402

@@ -78,6 +78,6 @@ def on(cells: Iterable[Cell], threads: int) -> list[Cell]:
     return [cell for cell in cells if cell.threads == threads]
 
 
-def worst(cells: Sequence[Cell], by: Callable[[Cell], float], count: int = 3) -> list[Cell]:
-    """The cells where `by` is largest, worst first."""
-    return sorted(cells, key=by, reverse=True)[:count]
+def worst(cells: Sequence[Cell], by: Callable[[Cell], float]) -> list[Cell]:
+    """The three cells where `by` is largest, worst first."""
+    return sorted(cells, key=by, reverse=True)[:3]

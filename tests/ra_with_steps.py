@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cortex import zoo
 from cortex.codegen.target import Target
 from cortex.compiler import build
 from cortex.cost.choose import ALWAYS
+from cortex.errors import ScheduleError
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
-from cortex.ir.step import Step, apply
+from cortex.ir.step import Step, apply, attempt
 from cortex.lower.linear_form import LinearForm
 from cortex.plan import Plan
 from cortex.ra import interp
 from cortex.ra import ir as ra
+from cortex.ra.show import show
 from cortex.ra.simplify import simplify
 from cortex.ra.verify import verify
 from cortex.runtime.executable import Executable
@@ -93,3 +98,32 @@ def assert_same_compiled(traced: Traced, steps: Steps, batch: Sequence[Any]) -> 
     for s in m.outputs:
         np.testing.assert_allclose(out.nodes[s.name], exact[s.name], rtol=1e-4, atol=2e-5)
         assert out[s.name].shape == (len(batch), *s.type.shape)
+
+
+def same_at_random(*steps: Step[ra.Model]) -> int:
+    """Random models mean the same after each of `steps` that is not refused; how often one was not."""
+    pytest.importorskip("torch")
+    sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
+    from random_cases import batches
+    from random_models import compilable, random_model
+
+    taken = 0
+    for seed in range(20, 80):
+        model = random_model(seed)
+        given = batches(model, 2)
+        traced = Traced(compilable(model), None if model.closure else model.arrays(0.25), [r for b in given for r in b])
+        for step in steps:
+            if attempt(traced.model, step) is not None:
+                taken += 1
+                for batch in given:
+                    assert_same_meaning(traced, [step], batch)
+    return taken
+
+
+def refusal(m: ra.Model, step: Step[ra.Model]) -> str:
+    """What `step` says when it refuses `m`, which stays as it was."""
+    before = show(m)
+    with pytest.raises(ScheduleError) as refused:
+        step.apply(m)
+    assert show(m) == before
+    return str(refused.value)

@@ -1,4 +1,4 @@
-"""The rules the source tree keeps: layers, file sizes, one home for each heavy dependency, nothing of this machine."""
+"""The rules the source tree keeps: layers, file sizes, heavy dependencies in their homes, nothing of this machine."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_imports_go_to_earlier_layers() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_heavy_dependencies_have_one_home() -> None:
+def test_heavy_dependencies_stay_in_their_homes() -> None:
     wrong = []
     for path in python_files():
         relative = path.relative_to(PACKAGE).as_posix()

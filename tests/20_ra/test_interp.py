@@ -12,7 +12,7 @@ from cortex.errors import InternalError
 from cortex.ra import ir
 from cortex.ra.build import Builder
 from cortex.ra.interp import derived, run
-from cortex.recursion.hoist import hoist
+from cortex.recursion.hoist import Hoist
 
 
 def sigmoid(x: Any) -> Any:
@@ -125,7 +125,7 @@ def test_a_missing_child_is_an_internal_error() -> None:
 
 
 def test_derived_parameters() -> None:
-    m = hoist(child_sum())
+    m = Hoist().apply(child_sum())
     params = random_params(m, np.random.default_rng(3))
     every = derived(m, params)
     assert set(every) == {p.name for p in m.params}

@@ -10,14 +10,14 @@ from cortex.ra import ir
 from cortex.ra.build import Builder
 from cortex.ra.show import show, show_guard
 from cortex.ra.simplify import simplify
-from cortex.recursion.hoist import hoist
+from cortex.recursion.hoist import Hoist
 
 
 def test_models(golden: Callable[[str, str], None]) -> None:
     golden("ra/tree_lstm", show(tree_lstm(h=256, words=1000)))
     golden("ra/tree_lstm_simplified", show(simplify(tree_lstm(h=256, words=1000))))
     golden("ra/tree_fc_simplified", show(simplify(tree_fc(h=256, words=1000))))
-    golden("ra/child_sum_hoisted", show(hoist(child_sum())))
+    golden("ra/child_sum_hoisted", show(Hoist().apply(child_sum())))
 
 
 def test_every_op(golden: Callable[[str, str], None]) -> None:

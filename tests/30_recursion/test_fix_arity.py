@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ra_with_steps import Traced, assert_same_compiled, assert_same_meaning, zoo_model, zoo_trees
+from ra_with_steps import Traced, assert_same_compiled, assert_same_meaning, refusal, zoo_model, zoo_trees
 
 import cortex
-from cortex.errors import ScheduleError
 from cortex.ra import ir as ra
 from cortex.ra.show import show
 from cortex.recursion.fix_arity import FixArity
@@ -123,14 +122,6 @@ def test_refused_for_another_number(golden: Golden) -> None:
     fixed = m.kinds[1]
     told = replace(m, kinds=(m.kinds[0], replace(m.kinds[2], name=fixed.name, guard=fixed.guard), m.kinds[2]))
     golden("recursion/refused_fix_arity_another_number", refusal(told, FixArity("inner_2", 3)))
-
-
-def refusal(m: ra.Model, step: FixArity) -> str:
-    before = show(m)
-    with pytest.raises(ScheduleError) as refused:
-        step.apply(m)
-    assert show(m) == before
-    return str(refused.value)
 
 
 def test_a_step_is_a_value() -> None:

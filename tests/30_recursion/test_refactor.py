@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from ra_with_steps import Traced, assert_same_compiled, assert_same_meaning, zoo_model, zoo_trees
+from ra_with_steps import (
+    Traced,
+    assert_same_compiled,
+    assert_same_meaning,
+    refusal,
+    same_at_random,
+    zoo_model,
+    zoo_trees,
+)
 
 import cortex
-from cortex.errors import ScheduleError
 from cortex.ilir.interp import run as run_ilir
 from cortex.ilir.show import show as show_ilir
 from cortex.lower.lower import lower
@@ -101,33 +106,7 @@ def test_users_see_their_states_only() -> None:
 
 
 def test_random_models() -> None:
-    pytest.importorskip("torch")
-    sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-    from random_cases import batches
-    from random_models import compilable, random_model
-
-    moved = 0
-    for seed in range(20, 80):
-        random = random_model(seed)
-        given = batches(random, 2)
-        weights = None if random.closure else random.arrays(0.25)
-        traced = Traced(compilable(random), weights, [root for batch in given for root in batch])
-        try:
-            traced.after([Refactor()])
-        except ScheduleError:
-            continue
-        moved += 1
-        for batch in given:
-            assert_same_meaning(traced, [Refactor()], batch)
-    assert moved >= 10
-
-
-def refusal(m: ra.Model, step: Refactor) -> str:
-    before = show(m)
-    with pytest.raises(ScheduleError) as refused:
-        step.apply(m)
-    assert show(m) == before
-    return str(refused.value)
+    assert same_at_random(Refactor()) >= 10
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -9,7 +9,7 @@ index function that decides control (the groups, a node's edges) is gone through
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import islpy as isl
@@ -32,6 +32,17 @@ def work(f: Func, sizes: Mapping[str, int], arrays: Arrays) -> Counts:
     counter = _Counter(f, arrays)
     counter.block(f.body, dict(sizes), 1)
     return counter.counts
+
+
+def fix(speak: Vocabulary, s: isl.Set, value: Callable[[Expr], int]) -> isl.Set:
+    """`s` with every parameter given its value."""
+    names = {name: e for e, name in speak.parameters.items()}
+    while s.dim(isl.dim_type.param):
+        name = s.get_dim_name(isl.dim_type.param, 0)
+        assert name is not None
+        s = s.fix_val(isl.dim_type.param, 0, isl.Val(value(names[name])))
+        s = s.project_out(isl.dim_type.param, 0, 1)
+    return s
 
 
 class _Counter:
@@ -75,7 +86,7 @@ class _Counter:
                 self.block(s.body, {**values, s.var: value}, times)
             return
         for body, domain in pieces:
-            self.add(body, times * count(self.speak.fix(domain, lambda e: self.value(e, values))))
+            self.add(body, times * count(fix(self.speak, domain, lambda e: self.value(e, values))))
 
     def add(self, body: Block, times: int) -> None:
         if id(body) not in self.one_run:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from poly_work import work
+from poly_work import fix, work
 
 from cortex import zoo
 from cortex.errors import InternalError
@@ -86,7 +86,7 @@ def test_domain_with_a_size() -> None:
     f = Func("f", ("n",), (), matmul().buffers, (loop("i", 0, Var("n"), *stencil().body),))
     speak = Vocabulary(f)
     ((domain, _),) = stores(f, speak)
-    assert count(speak.fix(domain, lambda e: 4 if e == Var("n") else 0)) == 4 * 3 * 5
+    assert count(fix(speak, domain, lambda e: 4 if e == Var("n") else 0)) == 4 * 3 * 5
 
 
 @pytest.mark.parametrize("make", [matmul, stencil, triangle, program])

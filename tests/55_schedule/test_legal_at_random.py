@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from cortex.errors import ScheduleError
 from cortex.ilir.ir import For, Func, Let, Stmt
 from cortex.ilir.verify import verify
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int
 from cortex.ir.simplify import substitute
-from cortex.ir.step import Step
+from cortex.ir.step import Step, attempt
 from cortex.poly.legal import why_not_any_order
 from cortex.poly.quick import QuickRules
 from cortex.schedule.distribute import Distribute
@@ -116,11 +115,9 @@ def test_no_tier_accepts_what_changes_the_meaning(
 
 def applied(f: Func, step: Step[Func]) -> Func | None:
     """`f` after a step; None where it refuses."""
-    try:
-        g = step.apply(f)
-    except ScheduleError:
-        return None
-    verify(g)
+    g = attempt(f, step)
+    if g is not None:
+        verify(g)
     return g
 
 

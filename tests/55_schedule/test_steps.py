@@ -10,7 +10,7 @@ import pytest
 
 from cortex.ilir.ir import Func
 from cortex.ilir.verify import verify
-from cortex.ir.step import Step, apply
+from cortex.ir.step import Step, apply, attempt
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.dense import Dense
 from cortex.schedule.parallel import Alone, Parallel
@@ -18,6 +18,7 @@ from cortex.schedule.parallel_trees import ParallelTrees
 from cortex.schedule.persist import Persist
 from cortex.schedule.replicate import Replicate
 from cortex.schedule.schedule import GPU_STEPS, LOOP_STEPS
+from cortex.schedule.split import Split
 from cortex.schedule.stream import Stream
 from cortex.schedule.surround import Surround
 from cortex.schedule.tile import Tile
@@ -89,3 +90,9 @@ def test_tiles_are_exact_for_every_size(columns: int, depth: int) -> None:
         *tile.PACKED, Tile("p_n", "p_j", "p_n", 4, 1, 16, tile.UNROLL), Dense(("t", "u")),
     )  # fmt: skip
     np.testing.assert_allclose(programs.states(apply(f, steps))["h"], want, rtol=1e-12, atol=1e-12)
+
+
+def test_an_attempt_gives_none_where_the_step_is_refused() -> None:
+    f = programs.cell(columns=20)
+    assert attempt(f, Split("b_j", 5, "none")) == Split("b_j", 5, "none").apply(f) != f
+    assert attempt(f, Split("b_j", 8, "none")) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -162,33 +163,25 @@ RECURSION: dict[str, tuple[Step[Any], ...]] = {
     "none": (*ALWAYS, Batch("none")),
     "dedup": (*ALWAYS, Dedup()),
     "nothing": (),
+    "two levels at a time": (*ALWAYS, UnrollRecursion()),
+    "a finish": (*ALWAYS, Refactor()),
 }
 
 
-@pytest.mark.parametrize("recursion", RECURSION)
-@pytest.mark.parametrize("name", ["tree_rnn", "dag_rnn"])
+@pytest.mark.parametrize(
+    ("name", "recursion"),
+    [
+        *product(("tree_rnn", "dag_rnn"), ("depth", "agenda", "none", "dedup", "nothing")),
+        ("tree_fc", "two levels at a time"),
+        ("simple_tree_gru", "a finish"),
+    ],
+)
 def test_steps_on_the_recursion(compiled: Build, name: str, recursion: str) -> None:
     steps = RECURSION[recursion]
     serial, trees = compiled(name, 20, 1, 6, recursion=steps)
     team, _ = compiled(name, 20, 2, 6, "trees", recursion=steps)
     assert ParallelTrees() in team.schedule.steps
     check_bits(serial, team, trees, zoo.load(name).states)
-
-
-def test_two_levels_at_a_time(compiled: Build) -> None:
-    steps = (*ALWAYS, UnrollRecursion())
-    serial, trees = compiled("tree_fc", 20, 1, 6, recursion=steps)
-    team, _ = compiled("tree_fc", 20, 2, 6, "trees", recursion=steps)
-    assert ParallelTrees() in team.schedule.steps
-    check_bits(serial, team, trees, ("h",))
-
-
-def test_a_finish_after_the_recursion(compiled: Build) -> None:
-    steps = (*ALWAYS, Refactor())
-    serial, trees = compiled("simple_tree_gru", 20, 1, 6, recursion=steps)
-    team, _ = compiled("simple_tree_gru", 20, 2, 6, "trees", recursion=steps)
-    assert ParallelTrees() in team.schedule.steps
-    check_bits(serial, team, trees, ("h",))
 
 
 def check_bits(serial: Any, team: Any, trees: list[Any], states: tuple[str, ...]) -> None:

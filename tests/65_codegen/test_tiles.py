@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from assembly_kernels import kernels, spills
 
-from cortex.codegen.llvm.assembly import kernels, spills
 from cortex.codegen.llvm.build import build
 from cortex.codegen.llvm.run import run
 from cortex.codegen.target import Target

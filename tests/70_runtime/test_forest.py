@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.errors import StructureError
+from cortex.options import Options
 from cortex.runtime.forest import Forest
+from cortex.structures import read_aiger
 
-HYP = Path(__file__).parents[3] / "shared" / "data" / "aig" / "hyp.aig"
+HYP = Options.from_environment().data.resolve() / "aig" / "hyp.aig"
 
 
 def test_parents() -> None:
@@ -148,33 +149,6 @@ def test_any_arrays_give_a_form_or_an_error(linearizer: Any, a: list[int], b: li
             assert (arrays["children_child"] > arrays["children_parent"]).all()
 
 
-def read_aiger(data: bytes) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The operands of every variable of a binary AIGER file, -1 for inputs."""
-    header, _, rest = data.partition(b"\n")
-    _, last, inputs, latches, outputs, gates = header.split()
-    assert int(latches) == 0
-    at = 0
-    for _ in range(int(outputs)):
-        at = rest.index(b"\n", at) + 1
-    slots = np.full((2, int(last) + 1), -1)
-
-    def number() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = rest[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    for gate in range(int(inputs) + 1, int(inputs) + 1 + int(gates)):
-        first = 2 * gate - number()
-        slots[:, gate] = first >> 1, (first - number()) >> 1
-    return slots[0], slots[1]
-
-
 def check_large(linearizer: Any, left: Any, right: Any, depth: int) -> None:
     forest = Forest.from_slots({"left": left, "right": right}, fields={"word": np.arange(len(left)) % 1000})
     reading = linearizer(["left", "right"])
@@ -196,9 +170,9 @@ def check_large(linearizer: Any, left: Any, right: Any, depth: int) -> None:
 
 @pytest.mark.skipif(not HYP.exists(), reason="the circuit is not part of the repository")
 def test_hyp(linearizer: Any) -> None:
-    left, right = read_aiger(HYP.read_bytes())
-    assert (left >= 0).sum() == 214_335
-    check_large(linearizer, left, right, 24_801)
+    circuit = read_aiger(HYP)
+    assert (circuit.left >= 0).sum() == 214_335
+    check_large(linearizer, circuit.left, circuit.right, 24_801)
 
 
 def test_a_large_deep_graph(linearizer: Any) -> None:

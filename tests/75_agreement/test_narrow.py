@@ -16,12 +16,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from assembly_kernels import kernels, spills  # noqa: E402
 from breadth import LONG, pairs, some  # noqa: E402
 from zoo_structures import VOCAB, batch  # noqa: E402
 
 import cortex  # noqa: E402
 from cortex import zoo  # noqa: E402
-from cortex.codegen.llvm.assembly import kernels, spills  # noqa: E402
 from cortex.codegen.target import Target  # noqa: E402
 from cortex.errors import ModelError, ScheduleError  # noqa: E402
 from cortex.ilir import interp as ilir_interp  # noqa: E402

@@ -11,13 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from assembly_kernels import kernels, spills  # noqa: E402
 from breadth import pairs  # noqa: E402
 from four_ways import FourWays  # noqa: E402
 from zoo_structures import SHAPES, VOCAB, batch  # noqa: E402
 
 import cortex  # noqa: E402
 from cortex import zoo  # noqa: E402
-from cortex.codegen.llvm.assembly import kernels, spills  # noqa: E402
 from cortex.codegen.target import Target  # noqa: E402
 
 INTERPRETED = ("single", "empty", "chains")

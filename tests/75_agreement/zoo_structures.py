@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
 import extreme_structures
 
+from cortex.options import Options
 from cortex.structures import generators
 from cortex.structures.conllu import read_conllu
 from cortex.structures.grid import grid
@@ -18,7 +18,7 @@ from cortex.structures.tree import BinaryNode, Node, below, postorder, with_chil
 from cortex.structures.vocabulary import hashed
 
 VOCAB = 50
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Options.from_environment().data.resolve()
 SHAPES = ("stanford", "conllu", "grids", "chains", "stars", "single", "empty")
 Relation = Literal["slots", "children", "previous"]
 

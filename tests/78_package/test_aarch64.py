@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assembly_kernels import kernels
 from breadth import pairs, some
 from c_program import Package, forest_of
 from c_tools import CROSS, EMULATOR, found
@@ -18,7 +19,6 @@ from sums_and_products import cell, cell_forest, weights
 
 import cortex
 from cortex import zoo
-from cortex.codegen.llvm.assembly import kernels
 from cortex.codegen.target import CPUS, Target
 from cortex.errors import ModelError
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from cortex.options import Options
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
@@ -26,7 +28,7 @@ def torch_geometric() -> Any:
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    folder = Path(__file__).parents[3] / "shared" / "data"
+    folder = Options.from_environment().data.resolve()
     if not folder.is_dir():
-        pytest.skip("needs ../shared/data beside the project")
+        pytest.skip("needs the data that CORTEX_DATA names, or ../shared/data beside the project")
     return folder

@@ -1,4 +1,4 @@
-"""Node classes, the walk over them, and the small adapters: nested sequences, linked lists, grids."""
+"""Node classes, the walk over them, and the small adapters: linked lists, grids."""
 
 import random
 
@@ -8,7 +8,6 @@ import pytest
 from cortex.errors import StructureError
 from cortex.structures import generators
 from cortex.structures.grid import grid
-from cortex.structures.nested import binary_from_nested, from_nested
 from cortex.structures.sequences import sequence
 from cortex.structures.tree import BinaryNode, Link, Node, Size, below, measure, postorder, with_children
 from cortex.structures.vocabulary import hashed, word_ids
@@ -41,38 +40,6 @@ def test_a_chain_deeper_than_the_recursion_limit() -> None:
 def test_with_children_keeps_the_tree() -> None:
     tree = generators.parse_tree(random.Random(3))
     assert to_nested(with_children(tree)) == to_nested(tree)
-
-
-@pytest.mark.parametrize("data", [5, (1, 2), ((1, 2), 3), (((1, 2), (3, 4)), 5)])
-def test_nested_both_ways(data: object) -> None:
-    assert to_nested(from_nested(data)) == data
-    assert to_nested(binary_from_nested(data)) == data
-
-
-def test_nested_of_any_arity_with_a_shared_part() -> None:
-    shared = [1, 2, 3]
-    tree = from_nested((shared, (shared, 4)))
-    assert tree.children[0] is tree.children[1].children[0]
-    assert measure(tree) == Size(nodes=7, leaves=4, levels=4)
-
-
-def test_equal_words_are_distinct_leaves() -> None:
-    assert measure(from_nested((7, 7, (7,)))).leaves == 3
-
-
-def test_nested_refuses() -> None:
-    loop: list[object] = [1]
-    loop.append(loop)
-    for bad, problem in [
-        ((), "empty sequence"),
-        ((1, "x"), "'x' is neither"),
-        ((1, True), "neither"),
-        (loop, "below itself"),
-    ]:
-        with pytest.raises(StructureError, match=problem):
-            from_nested(bad)
-    with pytest.raises(StructureError, match="sequence of 3 items"):
-        binary_from_nested((1, 2, 3))
 
 
 def test_sequence_is_read_from_its_end() -> None:

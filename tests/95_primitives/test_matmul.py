@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Literal
+
 import numpy as np
 import pytest
 
 import cortex
+from cortex.codegen.target import Target
+from cortex.primitives.choose import Ranking
+from cortex.primitives.compiled import machine_of
+from cortex.primitives.product import lower
 from cortex.schedule.parallel import Parallel
 
 SHAPES = [(1, 1, 1), (1, 256, 300), (3, 17, 5), (13, 33, 64), (49, 48, 20), (32, 100, 7), (196, 64, 33)]
@@ -58,6 +65,35 @@ def test_what_is_small_is_left_to_one_thread(rows: int, threads: int, monkeypatc
     found = multiply.compiled(multiply.shape_of(x)[0], 2)
     assert found.threads == threads
     assert any(isinstance(step, Parallel) for step in found.schedule) == (threads == 2)
+
+
+def test_so_many_ways_are_timed_and_the_fastest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = machine_of(Target.host())
+    monkeypatch.setattr("cortex.primitives.compiled.machine_of", lambda _: machine)
+    monkeypatch.setattr("cortex.primitives.compiled._times", lambda f, built, threads: [3.0, 1.0, 2.0][: len(built)])
+    monkeypatch.setenv("CORTEX_CACHE", str(tmp_path))
+    w, x = numbers(40, 96), numbers(33, 40)
+    tuned, chosen = cortex.matmul(w, tune=3), cortex.matmul(w)
+    np.testing.assert_array_equal(tuned(x), chosen(x))
+    product, _ = tuned.shape_of(x)
+    best = Ranking(lower(product), machine).choices
+    assert [m.compiled(product).variant for m in (chosen, tuned)] == [best[0].variant, best[1].variant]
+
+
+def test_the_published_cost_can_be_asked_for() -> None:
+    w, x = numbers(256, 512), numbers(196, 256)
+    default, published = cortex.matmul(w), cortex.matmul(w, cost="working sets")
+    np.testing.assert_array_equal(published(x), default(x))
+    product, _ = default.shape_of(x)
+    ranking = Ranking(lower(product), machine_of(Target.host()), "working sets")
+    assert published.compiled(product).variant == ranking.choices[0].variant != default.compiled(product).variant
+
+
+@pytest.mark.parametrize("level", ["avx2", "sse2"])
+def test_other_instruction_sets(level: Literal["avx2", "sse2"]) -> None:
+    w, x = numbers(40, 96), numbers(33, 40)
+    multiply = cortex.matmul(w, target=Target.x86(level))
+    np.testing.assert_allclose(multiply(x), reference(x, w), atol=1e-4)
 
 
 def test_out_is_written() -> None:

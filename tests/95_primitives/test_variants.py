@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assembly_kernels import kernels, spills
 
 from cortex.bench.convolutions import RESNET50
-from cortex.codegen.llvm.assembly import kernels, spills
 from cortex.codegen.llvm.build import assembly
 from cortex.codegen.llvm.module import module_text
 from cortex.codegen.target import CPUS, Target
@@ -25,7 +25,16 @@ from cortex.primitives.convolution import Convolution, lower, weight_shape
 from cortex.primitives.epilogue import Epilogue
 from cortex.primitives.product import Product
 from cortex.primitives.product import lower as lower_product
-from cortex.primitives.variants import Shape, Variant, candidates, name_in_program, register_tiles, steps
+from cortex.primitives.variants import (
+    Shape,
+    Variant,
+    candidates,
+    name_in_program,
+    program_of,
+    register_tiles,
+    steps,
+    with_shared_loops,
+)
 from cortex.runtime.kernel import Kernel
 from cortex.schedule.parallel import Parallel
 from cortex.schedule.registers import Registers
@@ -67,7 +76,9 @@ def test_random_variants_compute_the_same(c: Convolution, threads: int) -> None:
     x, w, b = data(c)
     wanted = reference(c, x, w, b)
     f, target = lower(c), Target.host()
-    every = list(candidates(f, Registers(target.registers, target.lanes), threads))
+    alone = candidates(f, Registers(target.registers, target.lanes))
+    shapes = ((v, Shape.of(program_of(f, v))) for v in alone)
+    every = [each for v, shape in shapes for each in with_shared_loops(shape, v, target.lanes, threads)]
     assert {bool(v.shared) for v in every} == {threads > 1}
     within, across = ([v for v in every if v.spans == spans] for spans in (False, True))
     drawn = random.Random(threads)

@@ -18,7 +18,6 @@ from small_models import SIZE, SMALL, Node, Pair, Small
 import cortex
 from cortex import Forest
 from cortex.structures.conllu import read_conllu
-from cortex.structures.nested import binary_from_nested, from_nested
 from cortex.structures.ptb import read_ptb
 
 NS = SimpleNamespace
@@ -199,10 +198,6 @@ CASES = [
     Case("nested_word_range", "tree", lambda: Forest.from_nested(((1, 2), 99))),
     Case("nested_text", "tree", lambda: Forest.from_nested((("cat", 2), 3))),
     Case("nested_in_itself", "tree", lambda: Forest.from_nested(_list_in_itself())),
-    Case("nested_objects", "tree", lambda: from_nested((1, "cat"))),
-    Case("nested_empty", "tree", lambda: from_nested((1, ()))),
-    Case("nested_objects_in_itself", "tree", lambda: from_nested(_list_in_itself())),
-    Case("nested_triple", "pair", lambda: binary_from_nested((1, 2, 3))),
     Case("ptb_open", "tree", lambda: read_ptb("(3 (2 good) (2 film)")),
     Case("ptb_close", "tree", lambda: read_ptb("(2 good))")),
     Case("ptb_empty_bracket", "tree", lambda: read_ptb("(3 (2 good) ())")),

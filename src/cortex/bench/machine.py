@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import numpy as np
 from cortex.bench.limit import Machine
 from cortex.codegen.target import Target
 from cortex.runtime import machine_kernels as kernels
+from cortex.runtime.measure_machine import best
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -102,22 +101,11 @@ def _around(l2: int) -> tuple[int, int]:
     return l2 // 2, 2 * l2
 
 
-def _best(run: Callable[[], object]) -> float:
-    """The fewest nanoseconds `run` takes in many tries."""
-    best = float("inf")
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        start = time.perf_counter_ns()
-        run()
-        best = min(best, time.perf_counter_ns() - start)
-    return best
-
-
 def _peak(target: Target) -> float:
     rounds, count = 20_000, kernels.accumulators(target)
     run = kernels.kernel(kernels.multiply_add(target), target)
     x, out = kernels.aligned(2 * target.lanes), kernels.aligned(count * target.lanes)
-    return 2 * rounds * count * target.lanes / _best(lambda: run(x, out, rounds, 1))
+    return 2 * rounds * count * target.lanes / best(lambda: run(x, out, rounds, 1), SECONDS)
 
 
 def _read(target: Target, size: int) -> float:
@@ -125,14 +113,14 @@ def _read(target: Target, size: int) -> float:
     row = kernels.READ_UNROLL * target.lanes
     run = kernels.kernel(kernels.read(target), target)
     x, out = kernels.aligned(size // 4), kernels.aligned(row)
-    return rounds * size / _best(lambda: run(x, out, rounds, size // 4 // row))
+    return rounds * size / best(lambda: run(x, out, rounds, size // 4 // row), SECONDS)
 
 
 def _ctypes_call() -> float:
     # This function returns a flag, so nearly all of the time is the call's.
     function = ctypes.pythonapi.Py_IsInitialized
-    return _best(lambda: [function() for _ in range(1000)]) / 1e6
+    return best(lambda: [function() for _ in range(1000)], SECONDS) / 1e6
 
 
 def _empty() -> float:
-    return _best(lambda: [np.empty(256, np.float32) for _ in range(1000)]) / 1e6
+    return best(lambda: [np.empty(256, np.float32) for _ in range(1000)], SECONDS) / 1e6

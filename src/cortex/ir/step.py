@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from cortex.errors import ScheduleError
 from cortex.ir.node import node as step
 
-__all__ = ["Step", "apply", "step"]
+__all__ = ["Step", "apply", "attempt", "step"]
 
 T = TypeVar("T")
 
@@ -33,3 +34,11 @@ def apply(program: T, steps: Iterable[Step[T]]) -> T:
     for s in steps:
         program = s.apply(program)
     return program
+
+
+def attempt(program: T, s: Step[T]) -> T | None:
+    """`program` after `s`; None where it is refused."""
+    try:
+        return s.apply(program)
+    except ScheduleError:
+        return None

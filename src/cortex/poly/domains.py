@@ -9,7 +9,7 @@ or that is not affine, is unknown: the set then holds every run that its declare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import islpy as isl
@@ -50,16 +50,6 @@ class Vocabulary:
     def parameter(self, e: Expr) -> str:
         """The parameter that stands for a term no loop at hand changes."""
         return self.parameters.setdefault(e, f"p{len(self.parameters)}")
-
-    def fix(self, s: isl.Set, value: Callable[[Expr], int]) -> isl.Set:
-        """`s` with every parameter given its value."""
-        names = {name: e for e, name in self.parameters.items()}
-        while s.dim(isl.dim_type.param):
-            name = s.get_dim_name(isl.dim_type.param, 0)
-            assert name is not None
-            s = s.fix_val(isl.dim_type.param, 0, isl.Val(value(names[name])))
-            s = s.project_out(isl.dim_type.param, 0, 1)
-        return s
 
 
 class Sayer:

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from cortex.errors import ScheduleError
 from cortex.ilir.ir import Accumulate, For, Func
 from cortex.ir.node import walk
-from cortex.ir.step import Step
+from cortex.ir.step import Step, attempt
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.locate import constant_extent
 from cortex.schedule.parallel import Alone, Parallel
@@ -27,8 +26,8 @@ def share_out(f: Func, threads: int, loop: str) -> tuple[Step[Func], ...]:
     found: list[Step[Func]] = []
     for nest in [s for s in f.body if isinstance(s, For)]:
         for step in _steps(f, nest, threads, re.compile(rf"{loop}(_\d+)?" if loop else "(?!)")):
-            if _accepts(f, step):
-                f = step.apply(f)
+            if (new := attempt(f, step)) is not None:
+                f = new
                 found.append(step)
     return (*found, Alone(), PlaceBarriers()) if found else ()
 
@@ -53,7 +52,7 @@ def _most_even(f: Func, nest: For, threads: int) -> Parallel | None:
     loop: For | None = nest
     while loop is not None and (trips := constant_extent(loop)) is not None:
         uneven = -(-trips // threads) * threads / max(1, trips)
-        if trips > 1 and (best is None or uneven < best[0] - EVEN) and _accepts(f, Parallel(loop.var)):
+        if trips > 1 and (best is None or uneven < best[0] - EVEN) and attempt(f, Parallel(loop.var)) is not None:
             best = (uneven, Parallel(loop.var))
             if trips >= threads and not _has_sums(loop):
                 break
@@ -68,11 +67,3 @@ def _has_sums(loop: For) -> bool:
 def _work(loop: For) -> int:
     """Iterations of the text of a loop; none for a loop without sums."""
     return prod(constant_extent(n) or 1 for n in walk(loop) if isinstance(n, For)) if _has_sums(loop) else 0
-
-
-def _accepts(f: Func, step: Step[Func]) -> bool:
-    try:
-        step.apply(f)
-    except ScheduleError:
-        return False
-    return True

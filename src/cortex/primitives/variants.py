@@ -225,14 +225,14 @@ def _copies(f: Func, lanes: int) -> list[Step[Func]]:
     return found
 
 
-def candidates(f: Func, registers: Registers, threads: int = 1) -> Iterator[Variant]:
-    """All variants for so many threads that are worth a thought."""
-    yield from _candidates(Shape.of(f), registers, threads, 0)
+def candidates(f: Func, registers: Registers) -> Iterator[Variant]:
+    """All variants for one thread that are worth a thought."""
+    yield from _candidates(Shape.of(f), registers, 0)
     if (joined := spanning(f)) and (wide := constant_extent(loops_around(f, "k")[-2]) or 0) < registers.count:
-        yield from _candidates(Shape.of(apply(f, joined)), registers, threads, wide)
+        yield from _candidates(Shape.of(apply(f, joined)), registers, wide)
 
 
-def _candidates(shape: Shape, registers: Registers, threads: int, wide: int) -> Iterator[Variant]:
+def _candidates(shape: Shape, registers: Registers, wide: int) -> Iterator[Variant]:
     """The variants of a program; `wide` is the width of the image where tiles span its rows, else 0."""
     rows, columns, bands = (shape.extents[name] for name in (shape.rows, shape.columns, shape.bands))
     for height, vectors in register_tiles(rows, columns, registers, wide):
@@ -242,8 +242,7 @@ def _candidates(shape: Shape, registers: Registers, threads: int, wide: int) -> 
         for band, panel in product([*band_sizes, 0], [*panel_sizes, 0]):
             for panels_first in (False, True) if panel and (band or bands > 1) else (False,):
                 for blocks_first in (False, True) if shape.bands != shape.rows and band != 1 else (True,):
-                    v = Variant(height, vectors, band, panel, panels_first, blocks_first, bool(wide))
-                    yield from with_shared_loops(shape, v, registers.lanes, threads)
+                    yield Variant(height, vectors, band, panel, panels_first, blocks_first, bool(wide))
 
 
 def register_tiles(rows: int, columns: int, registers: Registers, wide: int = 0) -> list[tuple[int, int]]:

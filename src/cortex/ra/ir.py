@@ -383,10 +383,11 @@ class Derived(Node):
 
 @node
 class Table(Node):
-    """Parameters computed at load time by running `kind` once for every value of the integer field `field`.
+    """Parameters computed by running `kind` once for every value of the integer field `field`.
 
-    Row v of parameter params[i] is result i for a node whose field is v. `kind` reads nothing else from nodes; it is a
-    kind of the model, or the part of one that a table can hold.
+    Row v of parameter params[i] is result i for a node whose field is v, computed before it is first read; other rows
+    may never be. `kind` reads nothing else from nodes; it is a kind of the model, or the part of one that a table can
+    hold.
     """
 
     kind: Kind

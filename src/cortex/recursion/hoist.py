@@ -111,8 +111,3 @@ def _canonical(lets: tuple[ir.Let, ...], declared: Declared) -> tuple[ir.Let, ..
     for let in lets:
         names[let.name] = b.add(rename_operands(let.op, names), span=let.span)
     return b.lets
-
-
-def hoist(m: ir.Model) -> ir.Model:
-    """`m` after `Hoist()`."""
-    return Hoist().apply(m)

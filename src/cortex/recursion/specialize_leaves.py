@@ -70,8 +70,3 @@ def _unused(name: str, names: set[str]) -> str:
         name += "_"
     names.add(name)
     return name
-
-
-def specialize_leaves(m: ir.Model) -> ir.Model:
-    """`m` after `SpecializeLeaves()`."""
-    return SpecializeLeaves().apply(m)

@@ -1,4 +1,4 @@
-"""Tabulate: what depends on one small integer only is computed for all its values when the weights are loaded."""
+"""Tabulate: what depends on one small integer only is computed once for each of its values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tabulate(Step[ir.Model]):
     """Turn what a kind computes from one integer field alone into look-ups in tables.
 
     before:  kind leaf: t = W @ emb[node.word] + b; h = tanh(t)
-    after:   tables leaf_h: row v is h of a leaf whose word is v     computed once, at load time
+    after:   tables leaf_h: row v is h of a leaf whose word is v     computed once, when first looked up
              kind leaf: h = leaf_h[node.word]
 
     before:  kind inner: x = W @ emb[node.word]; h = tanh(x + U @ h_child)

@@ -22,7 +22,7 @@ class TabulateLeafProducts(Step[ir.Model]):
     """Let nodes whose children are all leaves look up what they compute from each child's states, products above all.
 
     before:  kind inner: s = sum over children of h_k; h = tanh(U @ s + b)
-    after:   tables leaf_0: row v is U @ h of a leaf whose word is v         computed once, at load time
+    after:   tables leaf_0: row v is U @ h of a leaf whose word is v         computed once, when first looked up
              kind inner_above_leaves, all children are leaves: t = sum over children of leaf_0[word_k]; h = tanh(t + b)
              kind inner, not all children are leaves: as before
 

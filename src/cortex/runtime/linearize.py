@@ -81,15 +81,12 @@ def linearizer(
     accessors: Accessors | None = None,
     *,
     align: int = 1,
-    max_nodes: int | None = None,
     parts: bool = False,
     windows: tuple[int, ...] = (),
     checked: Sequence[Checked] = (),
 ) -> _native.Linearizer:
     """The native linearizer of a model's structures; see `linearizer_spec`."""
-    spec = linearizer_spec(
-        m, accessors, align=align, max_nodes=max_nodes, parts=parts, windows=windows, checked=checked
-    )
+    spec = linearizer_spec(m, accessors, align=align, parts=parts, windows=windows, checked=checked)
     return _native.Linearizer(spec)
 
 
@@ -98,7 +95,6 @@ def linearizer_spec(
     accessors: Accessors | None = None,
     *,
     align: int = 1,
-    max_nodes: int | None = None,
     parts: bool = False,
     windows: tuple[int, ...] = (),
     checked: Sequence[Checked] = (),
@@ -106,10 +102,10 @@ def linearizer_spec(
     """What `_native.Linearizer` needs to know about a model.
 
     With `parts`, requests are divided into parts, as many as each call says; with `windows`, some kinds, groups are
-    divided into windows, and so are the nodes of these kinds. Rows of float fields are padded to a
-    multiple of `align` elements. A request of more than `max_nodes` objects is refused (by default `MAX_OBJECTS`); a
-    `Forest`, which is in memory already, has only to fit the int32 ids. `checked` has the guards of the kinds that were
-    traced; without it, numbers of children are not checked.
+    divided into windows, and so are the nodes of these kinds. Rows of float fields are padded to a multiple of `align`
+    elements. A request of more than `MAX_OBJECTS` objects is refused; a `Forest`, which is in memory already, has only
+    to fit the int32 ids. `checked` has the guards of the kinds that were traced; without it, numbers of children are
+    not checked.
     """
     given = accessors or Accessors()
     names = names_read(m)
@@ -136,7 +132,7 @@ def linearizer_spec(
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
     spec["none_is_unknown"] = given.none_is_unknown
     spec["by_position"] = sorted({n.name for kind in m.kinds for n in walk(kind) if isinstance(n, Item)})
-    spec["max_nodes"] = MAX_OBJECTS if max_nodes is None else max_nodes
+    spec["max_nodes"] = MAX_OBJECTS
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)
     return spec

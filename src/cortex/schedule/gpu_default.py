@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from cortex.errors import ScheduleError
 from cortex.ilir.ir import Buffer, For, Func, Scope
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int
-from cortex.ir.step import Step
+from cortex.ir.step import Step, attempt
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.cluster import Cluster, clusters_of
 from cortex.schedule.default import group_temporaries, nest_lists
@@ -82,11 +81,11 @@ class _Plan:
 
     def attempt(self, step: Step[Func]) -> bool:
         """Apply a step, unless it is refused."""
-        try:
-            self.take(step)
-        except ScheduleError:
-            return False
-        return True
+        new = attempt(self.f, step)
+        if new is not None:
+            self.f = new
+            self.steps.append(step)
+        return new is not None
 
     def made(self, step: Step[Func]) -> list[str] | None:
         """Apply a step and give the loops that are new; None where it is refused."""

@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from cortex.errors import ScheduleError
 from cortex.ilir.ir import Accumulate, Barrier, For, Func, If, LoopKind, Scope, Stmt, Store, Switch
 from cortex.ilir.statements import statements
 from cortex.ir.node import walk
 from cortex.ir.scalar import Int
 from cortex.ir.simplify import free_vars
-from cortex.ir.step import Step
+from cortex.ir.step import Step, attempt
 from cortex.poly.quick import QuickRules
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.locate import constant_extent
@@ -106,20 +105,19 @@ def _share_out(
     if threads < 2 or not (by_trees or is_worth_sharing(f, least_work)):
         return (), f
     steps: list[Step[Func]] = []
-    if by_trees and (new := _accepted(f, ParallelTrees())) is not None:
+    if by_trees and (new := attempt(f, ParallelTrees())) is not None:
         steps.append(ParallelTrees())
         f = new
     nests = [_Nest(_candidates(f, s, a), _products((s,)), _is_copied(s, a)) for s, a in _nests(f.body, Around())]
     width = _common_width(nests, threads)
     if copies and mapping in (None, "columns"):
         for each in _by_every_thread(f, threads):
-            if (new := _accepted(f, each)) is not None:
+            if (new := attempt(f, each)) is not None:
                 steps.append(each)
                 f = new
     for nest in nests:
         for step in _preferred(nest, threads, width, mapping in ("nodes", "trees")):
-            new = _accepted(f, step)
-            if new is not None:
+            if (new := attempt(f, step)) is not None:
                 steps.append(step)
                 f = new
                 break
@@ -129,7 +127,7 @@ def _share_out(
         f = last.apply(f)
         steps.append(last)
     weights = (Persist(b.name) for b in f.buffers if b.scope is Scope.PACKED)
-    return (*steps, *(step for step in weights if _accepted(f, step) is not None)), f
+    return (*steps, *(step for step in weights if attempt(f, step) is not None)), f
 
 
 def _nests(body: tuple[Stmt, ...], around: Around) -> list[tuple[For, Around]]:
@@ -243,13 +241,6 @@ def _preferred(nest: _Nest, threads: int, width: int, nodes_first: bool) -> Iter
     nodes = [c for c in nest.found if not c.iterations]
     for c in (*(nodes if nodes_first else ()), *columns, *fixed, *nodes, *nest.found):
         yield Parallel(c.loop.var, _grain(c, width, threads))
-
-
-def _accepted(f: Func, step: Step[Func]) -> Func | None:
-    try:
-        return step.apply(f)
-    except ScheduleError:
-        return None
 
 
 def is_worth_sharing(f: Func, least_work: int = LEAST_WORK) -> bool:

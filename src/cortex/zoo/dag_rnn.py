@@ -47,4 +47,4 @@ def reference(weights: Weights) -> Recursive:
     return recurse(cell)
 
 
-ENTRY = Entry("dag_rnn", dag_rnn, weights, reference, grids, (256, 512), "a recurrent cell over a grid's wavefronts")
+ENTRY = Entry("dag_rnn", dag_rnn, weights, reference, grids, (256, 512))

@@ -30,6 +30,5 @@ class Entry:
     reference: Callable[[Weights], Callable[[Any], Any]]
     structures: Callable[..., list[Any]]
     hidden: tuple[int, int]
-    describe: str
     states: tuple[str, ...] = ("h",)
     vocab: int = 20_000

@@ -50,4 +50,4 @@ def reference(weights: Weights) -> Recursive:
     return recurse(cell)
 
 
-ENTRY = Entry("gru", gru, weights, reference, sequences, (256, 512), "GRU over 100 words")
+ENTRY = Entry("gru", gru, weights, reference, sequences, (256, 512))

@@ -55,4 +55,4 @@ def reference(weights: Weights) -> Recursive:
     return recurse(cell)
 
 
-ENTRY = Entry("lstm", lstm, weights, reference, sequences, (256, 512), "LSTM over 100 words", ("h", "c"))
+ENTRY = Entry("lstm", lstm, weights, reference, sequences, (256, 512), ("h", "c"))

@@ -61,7 +61,6 @@ ENTRY = Entry(
     reference,
     parse_trees,
     (64, 128),
-    "a vector and a matrix at every node",
     ("v", "M"),
     vocab=1000,
 )

@@ -68,6 +68,5 @@ ENTRY = Entry(
     reference,
     parse_trees,
     (256, 512),
-    "TreeLSTM with weights per child slot",
     ("h", "c"),
 )

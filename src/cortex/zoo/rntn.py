@@ -47,4 +47,4 @@ def reference(weights: Weights) -> Recursive:
     return recurse(cell)
 
 
-ENTRY = Entry("rntn", rntn, weights, reference, parse_trees, (32, 64), "a bilinear form of the two children")
+ENTRY = Entry("rntn", rntn, weights, reference, parse_trees, (32, 64))

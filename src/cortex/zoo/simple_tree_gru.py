@@ -62,5 +62,4 @@ ENTRY = Entry(
     reference,
     parse_trees_with_children,
     (256, 512),
-    "child-sum TreeGRU with h = (1 - z) * g",
 )

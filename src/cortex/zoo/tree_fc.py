@@ -46,4 +46,4 @@ def reference(weights: Weights) -> Recursive:
     return recurse(cell)
 
 
-ENTRY = Entry("tree_fc", tree_fc, weights, reference, perfect_trees, (256, 512), "a dense layer over two children")
+ENTRY = Entry("tree_fc", tree_fc, weights, reference, perfect_trees, (256, 512))

@@ -103,7 +103,6 @@ ENTRY = Entry(
     reference,
     parse_trees_with_children,
     (256, 512),
-    "child-sum TreeGRU, words at the leaves",
 )
 WORDS_ENTRY = Entry(
     "tree_gru_words",
@@ -112,5 +111,4 @@ WORDS_ENTRY = Entry(
     reference_words,
     dependency_trees,
     (256, 512),
-    "child-sum TreeGRU, a word at every node",
 )

@@ -99,7 +99,6 @@ ENTRY = Entry(
     reference,
     parse_trees_with_children,
     (256, 512),
-    "child-sum TreeLSTM, words at the leaves",
     ("h", "c"),
 )
 WORDS_ENTRY = Entry(
@@ -109,6 +108,5 @@ WORDS_ENTRY = Entry(
     reference_words,
     dependency_trees,
     (256, 512),
-    "child-sum TreeLSTM, a word at every node",
     ("h", "c"),
 )

@@ -40,4 +40,4 @@ def reference(weights: Weights) -> Recursive:
     return recurse(cell)
 
 
-ENTRY = Entry("tree_rnn", tree_rnn, weights, reference, parse_trees, (256, 512), "tanh of the sum of two children")
+ENTRY = Entry("tree_rnn", tree_rnn, weights, reference, parse_trees, (256, 512))

@@ -62,50 +62,36 @@ POINTWISE = {
     "copy": case(lambda x, y: (x.copy_(y), x), x=X, y=V),
 }
 
+IN_PLACE = [
+    "relu",
+    "relu6",
+    "hardtanh",
+    "leaky_relu",
+    "elu",
+    "celu",
+    "selu",
+    "silu",
+    "mish",
+    "hardsigmoid",
+    "hardswish",
+    "rrelu",
+]
+OTHERS = [
+    "gelu",
+    "softplus",
+    "softsign",
+    "tanhshrink",
+    "hardshrink",
+    "softshrink",
+    "logsigmoid",
+    "sigmoid",
+    "tanh",
+    "glu",
+]
 ACTIVATIONS = {
+    **{f"F.{name}": case(lambda x, name=name: getattr(F, name)(x * 3), x=X) for name in (*IN_PLACE, *OTHERS)},
     **{
-        f"F.{name}": case(lambda x, name=name: getattr(F, name)(x * 3), x=X)
-        for name in [
-            "relu",
-            "relu6",
-            "hardtanh",
-            "leaky_relu",
-            "elu",
-            "celu",
-            "selu",
-            "silu",
-            "mish",
-            "hardsigmoid",
-            "hardswish",
-            "gelu",
-            "softplus",
-            "softsign",
-            "tanhshrink",
-            "hardshrink",
-            "softshrink",
-            "logsigmoid",
-            "sigmoid",
-            "tanh",
-            "rrelu",
-            "glu",
-        ]
-    },
-    **{
-        f"F.{name}_inplace": case(lambda x, name=name: (getattr(F, name)(x, inplace=True), x), x=X)
-        for name in [
-            "relu",
-            "relu6",
-            "hardtanh",
-            "leaky_relu",
-            "elu",
-            "celu",
-            "selu",
-            "silu",
-            "mish",
-            "hardsigmoid",
-            "hardswish",
-            "rrelu",
-        ]
+        f"F.{name}_inplace": case(lambda x, name=name: (getattr(F, name)(x, inplace=True), x), x=X) for name in IN_PLACE
     },
     "F.relu_": case(lambda x: (F.relu_(x), F.leaky_relu_(x, 0.3), F.elu_(x), x), x=X),
     "torch.relu_": case(lambda x: (torch.relu_(x), x), x=X),

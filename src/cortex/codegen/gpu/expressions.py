@@ -45,10 +45,6 @@ class ExpressionPrinter:
         text, level = self._print(e)
         return text if level >= least else f"({text})"
 
-    def operand(self, e: Expr) -> str:
-        """The text of `e` as something that binds tightest."""
-        return self(e, _ATOM)
-
     def _print(self, e: Expr) -> tuple[str, int]:
         match e:
             case Int(value):

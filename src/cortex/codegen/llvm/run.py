@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from cortex.codegen.llvm.build import build
 from cortex.codegen.llvm.load import LoadedCode, load
-from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Buffer, Func, Scope, Storage
@@ -39,7 +38,6 @@ class Prepared:
     """Compiled code with its arguments in place. `buffers` are views without padding."""
 
     buffers: dict[str, Array]
-    obj: ObjectCode
     code: LoadedCode
     addresses: Array
     sizes: Array
@@ -86,8 +84,7 @@ def prepare(
     }
     addresses = np.array([a.ctypes.data for a in (*functions, *stored)], dtype=np.uint64)
     values = np.array([sizes[name] for name in f.sizes], dtype=np.int64)
-    obj = build(f, target)
-    return Prepared(views, obj, load(obj), addresses, values, functions)
+    return Prepared(views, load(build(f, target)), addresses, values, functions)
 
 
 def _storage(b: Buffer, sizes: Mapping[str, int], value: Array | None, threads: int) -> Array:
