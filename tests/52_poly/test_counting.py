@@ -46,7 +46,7 @@ def conditions(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(conditions(), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_count_of_random_sets(chosen: list[str]) -> None:
     box = [f"0 <= {v} < {BOX}" for v in NAMES]
     whole = " and ".join(f"({c})" for c in (*box, *chosen))
