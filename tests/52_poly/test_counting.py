@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from poly_work import work
 
 from cortex import zoo
 from cortex.errors import InternalError
@@ -25,6 +24,7 @@ from cortex.poly.points import points
 
 sys.path.insert(0, str(Path(__file__).parent))
 from poly_programs import loop, matmul, program, stencil, subject, triangle
+from poly_work import work
 
 BOX = 6
 NAMES = ("a", "b", "c")
