@@ -150,7 +150,7 @@ def _spec() -> dict[str, Any]:
 
 
 ONE_PROCESSOR = """
-import os, random, statistics, time
+import os, random, time
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
 import cortex
 from cortex import zoo
@@ -165,16 +165,20 @@ for _ in range(20):
             got = fast(trees, threads=threads).nodes.h
         used[threads].append(time.process_time() - start)
 assert (got == fast(trees, threads=1).nodes.h).all()
-print(statistics.median(used[2]) / statistics.median(used[1]))
+print(sum(used[2]) / sum(used[1]))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processors cannot be chosen on this system")
 def test_threads_without_processors_are_done_without() -> None:
     """Two threads on one processor wait for each other; after some calls one of them does the work alone."""
-    done = subprocess.run([sys.executable, "-c", ONE_PROCESSOR], timeout=60, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 2
+
+    def ratio() -> float:
+        done = subprocess.run([sys.executable, "-c", ONE_PROCESSOR], timeout=60, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return float(done.stdout)
+
+    assert any(ratio() < 1.5 for _ in range(4))  # more only where others take the processor at the wrong time
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
