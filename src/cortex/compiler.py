@@ -75,7 +75,8 @@ def compile(
     function that uses torch) whose code recurses over its argument, which becomes a `CompiledModule` that is called as
     the module is. Of a module, an example is a structure, or a tuple of arguments; its weights are its own.
 
-    `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
+    `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file. Their
+    values, and those of a module, are taken as they are now; changes take effect by `fast.update(weights)`.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
     simply attributes of that name. A node may lack an attribute, which is then None to the model; where you name one
     (`children="kids"`), some node must have it.

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cortex.cache.encoding import encode
 from cortex.cache.key import contents as compiler_contents
 from cortex.codegen.gpu.device_code import DeviceCode
@@ -104,7 +102,7 @@ def _part(part: Part, sections: Sections) -> dict[str, Any]:
         "built_for": part.built_for,
         "program": None if isinstance(part.compiled.code, DeviceCode) else _program(part.compiled, sections),
         "weights": [
-            [name, list(array.shape), sections.add(np.ascontiguousarray(array, "<f4").tobytes())]
+            [name, list(array.shape), sections.add(array.astype("<f4", copy=False).tobytes())]
             for name, array in part.weights.items()
         ],
         "names": describe_names(part.accessors, names),
