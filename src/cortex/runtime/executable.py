@@ -31,6 +31,7 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import Checked
 from cortex.runtime.loaded import Loaded, UsualCall, Version
+from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
@@ -79,7 +80,7 @@ class Compiled:
         return self.make_func()
 
 
-class Executable:
+class Executable(NotCopied):
     """A compiled model. Call it with a structure, a list of structures, or a `Forest` of arrays.
 
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;

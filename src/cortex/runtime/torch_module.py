@@ -16,6 +16,7 @@ from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
+from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
 
@@ -27,7 +28,7 @@ Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
-class CalledAsModule(ABC):
+class CalledAsModule(NotCopied, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
     It computes what the module in `eval()` computes. `update` takes new weights without compiling anything.
