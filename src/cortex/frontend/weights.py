@@ -187,7 +187,7 @@ def _load(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ModelError(f"weights file {name!r} does not exist.")
     try:
         if name.endswith(".npz"):
-            with np.load(name) as archive:
+            with open(name, "rb") as file, np.load(file) as archive:
                 return dict(archive)
         if name.endswith(".safetensors"):
             from safetensors.numpy import load_file  # optional, and only needed for these files
