@@ -3,8 +3,10 @@
 // A node must have a field if the code of its own kind reads it (`uses`), or if the code of a node further up reads
 // it along a path (`reads`). The latter are collected node by node, so a field is asked of no node that is not read.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "errors.hpp"
 #include "request.hpp"
@@ -40,11 +42,14 @@ bool is_plain_float32(PyArrayObject* array) {
   return PyArray_TYPE(array) == NPY_FLOAT32 && PyArray_ISCARRAY_RO(array);
 }
 
-// A number as Python and NumPy have them, in single precision by way of double as all others are; says whether it is one.
+bool is_too_large(double number) { return std::isinf(static_cast<float>(number)) && std::isfinite(number); }
+
+// A number as Python and NumPy have them, in single precision by way of double as all others are; says whether it is one
+// that is not too large.
 bool is_plain_number(PyObject* value, float& number) {
   if (PyFloat_CheckExact(value) || PyArray_IsScalar(value, Double)) {
     number = static_cast<float>(PyFloat_AS_DOUBLE(value));
-    return true;
+    return !std::isinf(number) || std::isinf(PyFloat_AS_DOUBLE(value));
   }
   if (!PyLong_CheckExact(value)) return false;
   int overflow = 0;
@@ -68,16 +73,24 @@ bool is_small(PyObject* value, std::int64_t& number) {
   return true;
 }
 
-// Any array of real numbers in single precision. NumPy would warn where a number is too large for that; here it
-// becomes infinite as it does in arithmetic.
-nb::object as_float32(PyArrayObject* array) {
+// Is some element of an array masked (numpy.ma)? The numbers below a mask mean nothing.
+bool is_masked(PyObject* value) {
+  if (!PyArray_Check(value) || PyArray_CheckExact(value)) return false;
+  return nb::cast<bool>(nb::module_::import_("numpy.ma").attr("is_masked")(nb::handle(value)));
+}
+
+// Any array of real numbers in single precision; `lost` is one that is too large for that, if there is any.
+nb::object as_float32(PyArrayObject* array, std::optional<double>& lost) {
   const nb::object wide =
       own(PyArray_FromArray(array, PyArray_DescrFromType(NPY_FLOAT64), NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));
   auto* from = reinterpret_cast<PyArrayObject*>(wide.ptr());
   nb::object narrow = own(PyArray_SimpleNew(PyArray_NDIM(from), PyArray_DIMS(from), NPY_FLOAT32));
   const auto* source = static_cast<const double*>(PyArray_DATA(from));
   auto* target = static_cast<float*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(narrow.ptr())));
-  std::transform(source, source + PyArray_SIZE(from), target, [](double x) { return static_cast<float>(x); });
+  const double* const end = source + PyArray_SIZE(from);
+  std::transform(source, end, target, [](double x) { return static_cast<float>(x); });
+  const double* const found = std::find_if(source, end, is_too_large);
+  if (found != end) lost = *found;
   return narrow;
 }
 
@@ -207,7 +220,9 @@ bool Request::fill_from_column(FieldRef ref, const Destination& to) {
 
 std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int32_t node) {
   nb::object index;
+  if (PyArray_IsScalar(value, Bool)) return checked(field, PyObject_IsTrue(value), node);
   if (!PyLong_Check(value)) {
+    if (is_masked(value)) masked(field.name, accepted_int(field), node);
     if (!PyIndex_Check(value)) {
       structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
                       "; it must be " + accepted_int(field));
@@ -240,7 +255,22 @@ std::int32_t Request::checked(const IntField& field, std::int64_t value, std::in
 
 void Request::float_value(const FloatField& field, PyObject* value, std::int32_t node, float* row, bool padded) {
   if (field.shape.empty() && is_plain_number(value, *row)) return;
-  nb::object converted;
+  nb::object whole, converted;
+  std::optional<double> lost;
+  auto too_large = [&](const std::string& is_what) {
+    structure_error(describe(node) + ": field '" + field.name + "' " + is_what +
+                    ", which is too large for float32 (up to 3.4e38); it must be " + accepted_float(field));
+  };
+  if (PyLong_Check(value)) {  // of any size
+    const double number = PyLong_AsDouble(value);
+    if (number == -1 && PyErr_Occurred()) {
+      PyErr_Clear();
+      too_large("is an integer beyond 10**308");
+    }
+    whole = own(PyFloat_FromDouble(number));
+    value = whole.ptr();
+  }
+  if (is_masked(value)) masked(field.name, accepted_float(field), node);
   if (!PyArray_CheckExact(value) || !is_plain_float32(reinterpret_cast<PyArrayObject*>(value))) {
     PyObject* any = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
     if (!any && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
@@ -253,7 +283,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
       structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
                       "; it must be " + accepted_float(field));
     }
-    converted = as_float32(array);
+    converted = as_float32(array, lost);
     value = converted.ptr();
   }
   auto* array = reinterpret_cast<PyArrayObject*>(value);
@@ -262,7 +292,13 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
                     text_of_shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))) +
                     "; it must be " + accepted_float(field));
   }
+  if (lost) too_large((field.shape.empty() ? "is " : "holds ") + brief_repr(own(PyFloat_FromDouble(*lost)).ptr()));
   copy_rows(field, static_cast<const float*>(PyArray_DATA(array)), row, padded);
+}
+
+void Request::masked(const std::string& field, const std::string& accepted, std::int32_t node) {
+  structure_error(describe(node) + ": field '" + field + "' is a masked array, and what is masked has no value; it must be " +
+                  accepted);
 }
 
 void Request::missing(const std::string& field, const std::string& accepted, std::int32_t node) {

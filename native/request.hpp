@@ -229,6 +229,7 @@ class Request {
   bool fill_from_column(FieldRef field, const Destination& to);
   void fill(FieldRef field, std::int32_t node, const Destination& to);
   bool fill_small(const IntField& field, std::int32_t node, std::int32_t* to) const;
+  [[noreturn]] void masked(const std::string& field, const std::string& accepted, std::int32_t node);
   [[noreturn]] void missing(const std::string& field, const std::string& accepted, std::int32_t node);
   std::int32_t int_value(const IntField& field, PyObject* value, std::int32_t node);
   std::int32_t checked(const IntField& field, std::int64_t value, std::int32_t node);

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from cortex import __version__
 from cortex.cache.entry import Entry
 from cortex.cache.keep import keep, recall
@@ -75,7 +77,8 @@ def compile(
     function that uses torch) whose code recurses over its argument, which becomes a `CompiledModule` that is called as
     the module is. Of a module, an example is a structure, or a tuple of arguments; its weights are its own.
 
-    `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file.
+    `weights` are the model's parameters: a mapping of arrays, or the path of an .npz or .safetensors file. Their
+    values, and those of a module, are taken as they are now; changes take effect by `fast.update(weights)`.
     `children` and `fields` say what `node.children` and other attributes mean on your objects, where they are not
     simply attributes of that name. A node may lack an attribute, which is then None to the model; where you name one
     (`children="kids"`), some node must have it.
@@ -108,12 +111,14 @@ def compile(
         raise ScheduleError(
             f"schedule={schedule!r}: give a Schedule, as Schedule((Fuse(...), ...)) or Schedule.load(file)."
         )
+    if isinstance(table_bytes, bool) or not isinstance(table_bytes, int | np.integer) or table_bytes < 0:
+        raise ModelError(f"table_bytes={table_bytes!r}: give a number of bytes, 0 for no tables.")
     narrow = narrow_type(weights_dtype)
     structures = None if examples is None else list(examples) if type(examples) in (list, tuple) else [examples]
     machine = target_of(target, cpu)
 
     device = machine if isinstance(machine, GpuTarget) else None
-    wanted = Wanted(__version__, recursion, choices, schedule, table_bytes, narrow, device)
+    wanted = Wanted(__version__, recursion, choices, schedule, int(table_bytes), narrow, device)
 
     def executable(model: TracedModel, weights: Any, structures: list[Any] | None) -> Executable:
         trace = Trace(model, Weights(weights), fields=fields, children=children)
@@ -126,7 +131,7 @@ def compile(
 
             on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
             return Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save)
-        wishes = Wishes(trace, structures, table_bytes)
+        wishes = Wishes(trace, structures, int(table_bytes))
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return Executable(
             trace,

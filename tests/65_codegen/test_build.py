@@ -52,9 +52,11 @@ def test_no_undefined_symbols(fn: str, target: Target) -> None:
         load(build(expand_math(apply(lambda x: Unary(fn, x), lanes)), target))
 
 
-def test_copies_are_independent(target: Target) -> None:
-    obj = build(apply(lambda x: x, target.lanes), target)
-    first, second = load(obj), load(obj)
+def test_code_is_in_memory_once(target: Target) -> None:
+    copies = [build(apply(lambda x: x, target.lanes), target) for _ in range(2)]
+    other = build(apply(lambda x: Binary("add", x, x), target.lanes), target)
+    first, again, second = load(copies[0]), load(copies[1]), load(other)
+    assert first is again
     assert first.address != second.address
 
 

@@ -355,3 +355,19 @@ def test_cycles_through_bound_requests_are_collected() -> None:
     gone = make()
     gc.collect()
     assert gone() is None
+
+
+def test_numbers_that_fields_cannot_hold(golden: Callable[[str, str], None]) -> None:
+    @cortex.model
+    def scaled(node: Any, w: Any) -> Any:
+        return node.x * w.emb[0] + cortex.sum(scaled(k, w) for k in node.children)
+
+    nodes = [SimpleNamespace(x=1.0, children=[]) for _ in range(2)]
+    bound = cortex.compile(scaled, {"emb": np.eye(4)}, fields={"x": cortex.field()}).bind(nodes)
+    for name, values in {"too_large": [1.0, 1e39], "masked": np.ma.array([1.0, 2.0], mask=[0, 1])}.items():
+        with pytest.raises(cortex.StructureError) as caught:
+            bound.fields["x"] = values
+        golden(f"errors/structure/bound_{name}", f"{type(caught.value).__name__}: {caught.value}")
+    assert bound.fields["x"].tolist() == [1, 1]
+    bound.fields["x"] = np.float64(3)
+    assert bound().out[:, 0].tolist() == [3, 3]

@@ -110,8 +110,14 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         cortex.load(tmp_path / "missing.cortex")
     with pytest.raises(ModelError, match="cannot be read: Is a directory"):
         cortex.load(tmp_path)
-    with pytest.raises(OSError, match="No such file"):
-        cortex.compile(lambda_free(), {}).save(tmp_path / "missing" / "model.cortex")
+    for path, what in (
+        (tmp_path / "missing" / "model.cortex", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+    ):
+        with pytest.raises(OSError, match=what) as caught:
+            cortex.compile(lambda_free(), {}).save(path)
+        assert caught.value.filename == str(path)
+        assert str(caught.value).endswith(f"{what}: {str(path)!r}")
 
 
 def lambda_free() -> Any:

@@ -77,6 +77,10 @@ def with_size(size: Any) -> Callable[[], Any]:
     return lambda: NS(size=1, next=NS(size=size, next=None))
 
 
+def forest_with(x: Any) -> Forest:
+    return Forest.from_parents([-1, 0], fields={"x": np.ma.asarray(x), "scale": [1.0, 1.0]})
+
+
 class Slotted:
     __slots__ = ("children", "word")
 
@@ -116,6 +120,7 @@ CASES = [
     Case("word_bytes", "tree", with_word(b"cat")),
     Case("word_list", "tree", with_word([1])),
     Case("word_array", "tree", with_word(np.array([1, 2]))),
+    Case("word_masked", "tree", with_word(np.ma.array(3, mask=True))),
     Case("word_unset_slot", "tree", Slotted),
     Case("word_of_inner_node", "graph", lambda: NS(args=[NS(args=[], word=1)])),
     # children
@@ -156,6 +161,12 @@ CASES = [
     Case("x_complex", "vector", with_x(np.ones(SIZE, complex))),
     Case("x_objects", "vector", with_x(np.array([1, 2, 3, None], dtype=object))),
     Case("x_dates", "vector", with_x(np.zeros(SIZE, "datetime64[s]"))),
+    Case("x_too_large_for_float32", "vector", with_x([1e300, 0.0, 0.0, 0.0])),
+    Case("x_masked", "vector", with_x(np.ma.array(np.ones(SIZE), mask=[0, 1, 0, 0]))),
+    Case("scale_too_large_for_float32", "vector", with_x(np.ones(SIZE), scale=1e39)),
+    Case("scale_too_large_integer", "vector", with_x(np.ones(SIZE), scale=10**39)),
+    Case("scale_2_to_the_2000", "vector", with_x(np.ones(SIZE), scale=-(2**2000))),
+    Case("scale_masked", "vector", with_x(np.ones(SIZE), scale=np.ma.masked)),
     Case("scale_vector", "vector", with_x(np.ones(SIZE), scale=[1.0])),
     Case("scale_none", "vector", with_x(np.ones(SIZE), scale=None)),
     # what is no request
@@ -170,6 +181,8 @@ CASES = [
     Case("request_batch_of_batches", "tree", lambda: [[LEAF, LEAF]]),
     Case("request_array", "tree", lambda: np.zeros(3)),
     # arrays
+    Case("forest_x_too_large", "vector", lambda: forest_with(x=[[1.0] * SIZE, [0.0, 1e39, 0.0, 0.0]])),
+    Case("forest_x_masked", "vector", lambda: forest_with(x=np.ma.array(np.ones((2, SIZE)), mask=True))),
     Case("forest_cycle", "tree", lambda: Forest.from_parents([1, 2, 0], fields={"word": [1, 1, 1]})),
     Case("forest_self_loop", "tree", lambda: Forest.from_parents([0], fields={"word": [1]})),
     Case("forest_parent_too_large", "tree", lambda: Forest.from_parents([-1, 7])),
@@ -319,6 +332,7 @@ RIGHT: list[tuple[str, str, Callable[[], Any], Callable[[], Any] | None]] = [
     ("children_absent", "tree", lambda: NS(word=4), lambda: Node(word=4)),
     ("children_with_none", "tree", lambda: NS(children=[None, LEAF, None]), None),
     ("word_bool", "tree", lambda: Node(word=True), None),
+    ("word_numpy_bool", "tree", lambda: Node(Node(word=np.True_), Node(word=np.False_)), None),
     ("word_numpy", "tree", lambda: Node(Node(word=np.int8(3)), Node(word=np.array(5))), None),
     ("word_of_inner_node_is_not_read", "tree", lambda: Node(LEAF, word="not a number"), None),
     ("right_of_a_leaf_is_not_needed", "pair", lambda: NS(left=None, word=1), None),
@@ -329,11 +343,14 @@ RIGHT: list[tuple[str, str, Callable[[], Any], Callable[[], Any] | None]] = [
     ("size_float", "sized", with_size(2.5), None),
     ("x_nan", "vector", with_x(np.full(SIZE, NAN)), None),
     ("x_infinite", "vector", with_x([1.0, float("inf"), 0.0, 0.0]), None),
-    ("x_too_large_for_float32", "vector", with_x([1e300, 0.0, 0.0, 0.0]), None),
+    ("x_with_nothing_masked", "vector", with_x(np.ma.array(np.ones(SIZE), mask=False)), None),
     ("x_integers", "vector", with_x(np.arange(SIZE)), None),
     ("x_strided", "vector", with_x(np.arange(2.0 * SIZE)[::2]), None),
     ("x_float16", "vector", with_x(np.ones(SIZE, np.float16)), None),
     ("scale_nan", "vector", with_x(np.ones(SIZE), NAN), None),
+    ("scale_largest", "vector", with_x(np.ones(SIZE), float(np.finfo(np.float32).max)), None),
+    ("scale_infinite", "vector", with_x(np.ones(SIZE), float("inf")), None),
+    ("scale_large_integer", "vector", with_x(np.ones(SIZE), 10**30), None),
     ("scale_bool", "vector", with_x(np.ones(SIZE), True), None),
     ("single_node", "graph", lambda: NS(args=[], word=0), None),
 ]  # fmt: skip

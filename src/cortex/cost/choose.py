@@ -241,7 +241,7 @@ class _Search:
     def _tables(self) -> Iterator[Candidate]:
         for kind in self.best.model.kinds:
             found = candidate(self.best.model, kind)
-            if isinstance(found, Candidate) and self._spent(kind):
+            if isinstance(found, Candidate) and found.bytes and self._spent(kind):
                 yield found
 
     def _spent(self, kind: ra.Kind, ahead: bool = False) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ import numpy.typing as npt
 from cortex.errors import ModelError
 
 Array = npt.NDArray[np.float32]
+
+Source: TypeAlias = "Weights | Mapping[str, Any] | str | os.PathLike[str]"
+Taken = tuple[dict[str, Array], set[str], dict[str, Array | None]]
 
 EXACT = 1 << 24
 """Integers up to this size are exact in single precision."""
@@ -21,77 +24,128 @@ class Weights:
     """Float32 arrays by dotted name, from a mapping, a state_dict, an .npz or a .safetensors file.
 
     Other float types are converted to float32, rounding; integers and booleans too, if they are exact in float32.
+
+    Arrays that need no conversion are the caller's until `own` copies them, so that those which are copied on the way,
+    to where code reads them, are copied once. Of other `Weights`, the arrays are shared.
     """
 
-    def __init__(self, source: Mapping[str, Any] | str | os.PathLike[str] | None = None) -> None:
-        given = _load(source) if isinstance(source, str | os.PathLike) else source
-        if given is None:
-            given = {}
-        if not isinstance(given, Mapping):
-            raise ModelError(
-                f"weights of type {type(given).__name__}: give a mapping from names to arrays (a state_dict is one), "
-                "or the path of an .npz or .safetensors file."
-            )
-        self._arrays = {str(name): to_float32(value, str(name)) for name, value in given.items()}
+    def __init__(self, source: Source | None = None, *, only: Collection[str] | None = None) -> None:
+        """Of `source`, all names, or those that are wanted `only`."""
+        self._given: dict[str, Array] = {}
+        self._borrowed: set[str] = set()
+        self.placed: dict[str, Array | None] = {}
+        """The given weights as code takes them, with padded rows, where some code has; see runtime/loaded.py."""
+        self._closed_over: dict[str, Array] = {}
         self._constants: dict[int, tuple[str, object]] = {}
         self._equal: dict[tuple[tuple[int, ...], bytes], Array] = {}
+        if isinstance(source, Weights):
+            self.take_back(source.taken())
+            return
+        for key, value in _mapping(source).items():
+            name = str(key)
+            if only is None or name in only:
+                self._given[name], is_borrowed = to_float32(value, name)
+                self.placed[name] = None
+                if is_borrowed and not isinstance(source, str | os.PathLike):
+                    self._borrowed.add(name)
 
     @classmethod
-    def of(cls, source: Weights | Mapping[str, Any] | str | os.PathLike[str] | None) -> Weights:
+    def of(cls, source: Source | None) -> Weights:
         """`source` itself if it is a `Weights`, else a new one of it."""
-        return source if isinstance(source, cls) else cls(source)  # type: ignore[arg-type]
+        return source if isinstance(source, cls) else cls(source)
 
     def __len__(self) -> int:
-        return len(self._arrays)
+        return len(self._given) + len(self._closed_over)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names: those the user gave, then the arrays the model closes over."""
-        return tuple(self._arrays)
+        return (*self._given, *self._closed_over)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a weight."""
-        return tuple(self._arrays[name].shape)
+        return tuple(self._array(name).shape)
 
     def arrays(self, names: Iterable[str]) -> dict[str, Array]:
-        """The arrays with these names: contiguous, float32, in the order given."""
-        return {name: self._arrays[name] for name in names}
+        """The arrays with these names: float32, in the order given."""
+        return {name: self._array(name) for name in names}
 
-    def replace(self, source: Mapping[str, Any]) -> None:
+    def _array(self, name: str) -> Array:
+        return self._given[name] if name in self._given else self._closed_over[name]
+
+    def replace(self, source: Source | None) -> None:
         """Take new arrays of the same names and shapes; names that nobody gave before are left out."""
-        given = {name: to_float32(value, name) for name, value in source.items() if name in self._arrays}
-        missing = [name for name in self._arrays if name not in given and not name.startswith("const_")]
+        new = source if isinstance(source, Weights) else Weights(source, only=self._given.keys())
+        given, borrowed, placed = new.taken()
+        missing = [name for name in self._given if name not in given and not name.startswith("const_")]
         if missing:
             raise ModelError(f"the new weights lack '{missing[0]}'; give all of them, as a state_dict does.")
-        for name, array in given.items():
-            if array.shape != self.shape(name):
+        for name in self._given.keys() & given.keys():
+            if new.shape(name) != self.shape(name):
                 raise ModelError(
-                    f"the new weight '{name}' has shape {array.shape}; the model was compiled for {self.shape(name)}."
+                    f"the new weight '{name}' has shape {new.shape(name)}; "
+                    f"the model was compiled for {self.shape(name)}."
                 )
-        self._arrays |= given
+        stay = {name: array for name, array in self.placed.items() if name not in given}
+        self.take_back(({name: given.get(name, old) for name, old in self._given.items()}, borrowed, placed | stay))
+
+    def taken(self) -> Taken:
+        """All that was given, for `take_back`."""
+        return dict(self._given), set(self._borrowed), dict(self.placed)
+
+    def take_back(self, taken: Taken) -> None:
+        """Be what it was when this was `taken`, of itself or of others."""
+        self._given, self._borrowed, self.placed = taken
+
+    def keep(self, arrays: Mapping[str, Array]) -> None:
+        """Let go of the arrays with these names for equal ones, which nobody else will write to."""
+        self._given |= arrays
+        self._borrowed.difference_update(arrays)
+
+    def own(self) -> None:
+        """Copy what is the caller's still: from now on, it may change."""
+        for name in self._borrowed:
+            self._given[name] = _unwritable(self._given[name].copy())
+        self._borrowed.clear()
 
     def constant(self, value: object) -> str:
-        """The name of an array the model closes over: const_0, const_1, ... by identity."""
-        key = id(value)
-        if key not in self._constants:
-            number = len(self._constants)
-            while f"const_{number}" in self._arrays:
-                number += 1
-            name = f"const_{number}"
-            self._arrays[name] = to_float32(value, name)
-            self._constants[key] = (name, value)  # holding the value keeps its id from being reused
-        return self._constants[key][0]
+        """The name of an array the model closes over, as it is now: const_0, const_1, ... by identity."""
+        if id(value) not in self._constants:
+            array, is_borrowed = to_float32(value, self._next_constant())
+            self._add_constant(value, array.copy() if is_borrowed else array)
+        return self._constants[id(value)][0]
 
     def equal_constant(self, value: object) -> str:
         """As `constant`, by content: arrays that a model makes anew in every trace are one constant."""
-        array = to_float32(value, "constant")
-        return self.constant(self._equal.setdefault((array.shape, array.tobytes()), array))
+        array, is_borrowed = to_float32(value, "constant")
+        key = array.shape, array.tobytes()
+        if key not in self._equal:
+            self._equal[key] = array = array.copy() if is_borrowed else array
+            self._add_constant(array, array)
+        return self._constants[id(self._equal[key])][0]
+
+    def _next_constant(self) -> str:
+        number = len(self._constants)
+        while f"const_{number}" in self._given or f"const_{number}" in self._closed_over:
+            number += 1
+        return f"const_{number}"
+
+    def _add_constant(self, value: object, array: Array) -> None:
+        name = self._next_constant()
+        self._closed_over[name] = _unwritable(array)
+        self._constants[id(value)] = (name, value)  # holding the value keeps its id from being reused
 
 
-def to_float32(value: Any, name: str) -> Array:
-    """An array-like or a torch tensor as a contiguous float32 array."""
-    if hasattr(value, "detach"):  # torch; `float` also takes care of bfloat16, which NumPy lacks
-        value = value.detach().cpu().float().numpy() if value.is_floating_point() else value.detach().cpu().numpy()
+def to_float32(value: Any, name: str) -> tuple[Array, bool]:
+    """An array-like or a torch tensor as a contiguous float32 array, and whether it may be the caller's own memory."""
+    if hasattr(value, "detach"):  # torch
+        tensor = value.detach().cpu()
+        try:
+            value = tensor.numpy()
+        except TypeError:  # bfloat16, which NumPy lacks
+            value = tensor.float().numpy()
+    if np.ma.is_masked(value):
+        raise ModelError(f"weight '{name}' is a masked array, and weights have no masks; give x.filled(value).")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
@@ -104,18 +158,43 @@ def to_float32(value: Any, name: str) -> Array:
         narrow = np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)
     if not np.isfinite(narrow).all() and (lost := np.isinf(narrow) & np.isfinite(array)).any():
         raise ModelError(f"weight '{name}' holds {array[lost][0]}, which is too large for float32 (up to 3.4e38).")
-    return narrow
+    return _unwritable(narrow), bool(np.may_share_memory(narrow, array))
+
+
+def _unwritable(array: Array) -> Array:
+    """A view that cannot be written: what the caller was given back would change behind compiled code."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _mapping(source: Mapping[str, Any] | str | os.PathLike[str] | None) -> Mapping[str, Any]:
+    if source is None:
+        return {}
+    if isinstance(source, str | os.PathLike):
+        return _load(source)
+    if not isinstance(source, Mapping):
+        raise ModelError(
+            f"weights of type {type(source).__name__}: give a mapping from names to arrays (a state_dict is one), "
+            "or the path of an .npz or .safetensors file."
+        )
+    return source
 
 
 def _load(path: str | os.PathLike[str]) -> dict[str, Any]:
     name = os.fspath(path)
     if not os.path.exists(name):
         raise ModelError(f"weights file {name!r} does not exist.")
-    if name.endswith(".npz"):
-        with np.load(name) as archive:
-            return dict(archive)
-    if name.endswith(".safetensors"):
-        from safetensors.numpy import load_file  # optional, and only needed for these files
+    try:
+        if name.endswith(".npz"):
+            with open(name, "rb") as file, np.load(file) as archive:
+                return dict(archive)
+        if name.endswith(".safetensors"):
+            from safetensors.numpy import load_file  # optional, and only needed for these files
 
-        return load_file(name)
+            return load_file(name)
+    except ImportError:
+        raise
+    except Exception as error:  # each kind of damage has its own, and safetensors a class of its own
+        raise ModelError(f"weights file {name!r} cannot be read: {error}.") from None
     raise ModelError(f"weights file {name!r}: only .npz and .safetensors files can be read.")

@@ -9,6 +9,7 @@ import numpy as np
 
 from cortex import _native
 from cortex.errors import StructureError
+from cortex.runtime.forest import narrowed
 from cortex.runtime.output import Output
 from cortex.runtime.storage import Array
 
@@ -39,7 +40,12 @@ class BoundFields(Mapping[str, Array]):
                 f"field {name!r} of a bound request is read by the model's control flow and cannot change; bind the "
                 "changed structure"
             )
+        if np.ma.is_masked(values):
+            raise StructureError(f"field {name!r} is set to a masked array, and what is masked has no value")
         try:
+            wide = np.asarray(values)
+            if array.dtype == np.float32 and wide.dtype.kind == "f" and wide.shape in ((), array.shape):
+                values = narrowed(np.broadcast_to(wide, array.shape), f"field {name!r}")
             np.copyto(array, values, casting="same_kind")
         except (TypeError, ValueError) as error:
             raise StructureError(

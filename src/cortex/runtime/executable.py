@@ -18,6 +18,7 @@ from cortex.cost.choose import Considered, considered_text
 from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
+from cortex.frontend.weights import Source, Weights
 from cortex.ilir.ir import NARROW, Func
 from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
@@ -30,6 +31,7 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import Checked
 from cortex.runtime.loaded import Loaded, UsualCall, Version
+from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
@@ -78,7 +80,7 @@ class Compiled:
         return self.make_func()
 
 
-class Executable:
+class Executable(NotCopied):
     """A compiled model. Call it with a structure, a list of structures, or a `Forest` of arrays.
 
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;
@@ -115,6 +117,7 @@ class Executable:
         self.compilations = 0
         if made is None and trace.known_kinds and not trace.is_partial:
             self._compile()
+        trace.weights.own()
 
     def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
         """States of the model at the root of each structure, computed by `threads` threads.
@@ -265,8 +268,9 @@ class Executable:
         if self._build_in_f32 is None or not any(b.dtype in NARROW for b in self.compiled.func.buffers):
             return {}
         m = self._trace.model()
-        weights = self._trace.weights.arrays(p.name for p in m.params)
-        exact = Loaded(self._build_in_f32(m), weights, self._trace.accessors)
+        weights = self._trace.weights
+        arrays = weights.arrays(p.name for p in m.params)
+        exact = Loaded(self._build_in_f32(m), arrays, self._trace.accessors, placed=dict(weights.placed))
         want = exact.output(exact.program.run(self._nodes(batch), False, 1)).nodes
         return {name: worst_difference(got[name], want[name]) for name in exact.names}
 
@@ -286,12 +290,28 @@ class Executable:
         order = form.arrays["order"]
         return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
 
-    def update(self, weights: Mapping[str, Any]) -> None:
-        """Use other weights of the same names and shapes from now on. Nothing is compiled."""
+    def update(self, weights: Source) -> None:
+        """Use other weights of the same names and shapes from now on, with the values that they have now.
+
+        Nothing is compiled.
+        """
+        own = self._trace.weights
         with self._lock:
-            self._trace.weights.replace(weights)
-            if self._loaded is not None:
-                self._loaded = self._load(self._loaded.compiled, self._loaded.version, self._loaded.checked)
+            before = own.taken()
+            try:
+                own.replace(weights)
+                if self._loaded is not None:
+                    self._loaded = self._load(self._loaded.compiled, self._loaded.version, self._loaded.checked)
+            except BaseException:
+                own.take_back(before)
+                raise
+            own.own()
+
+    @property
+    def given_weights(self) -> Weights:
+        """The weights in use, for others to share."""
+        with self._lock:
+            return Weights(self._trace.weights)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the compiled model and its weights to a file, for `cortex.load`.
@@ -425,8 +445,12 @@ class Executable:
         self.compilations += 1
 
     def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> Loaded:
-        weights = self._trace.weights.arrays(p.name for p in self._trace.model().params)
-        return Loaded(compiled, weights, self._trace.accessors, version, checked)
+        weights, names = self._trace.weights, [p.name for p in self._trace.model().params]
+        loaded = Loaded(compiled, weights.arrays(names), self._trace.accessors, version, checked, weights.placed)
+        weights.keep(loaded.in_place)
+        weights.own()
+        loaded.hold(weights.arrays(names))
+        return loaded
 
 
 def checked_threads(threads: int) -> int:

@@ -294,15 +294,26 @@ def _column(name: str, given: object, n: int) -> Column:
         )
     if objects is not None and not all(isinstance(x, int | float | np.number) for x in objects):
         return objects
+    if np.ma.is_masked(given):
+        raise StructureError(f"field {name!r} is a masked array, and what is masked has no value; give x.filled(value)")
     array = np.asarray(given)
     if _is_fixed(array) and (array.dtype == np.float32 or (array.dtype == np.int64 and array.ndim == 1)):
         return array
     if array.dtype.kind in "iub" and array.ndim == 1 and array.dtype != np.uint64:
         return _read_only(array.astype(np.int64))
     if array.dtype.kind in "iubf":
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, as in arithmetic
-            return _read_only(np.array(array, dtype=np.float32, order="C"))
+        return _read_only(narrowed(array, f"field {name!r}"))
     return tuple(array.tolist())
+
+
+def narrowed(array: npt.NDArray[Any], what: str) -> npt.NDArray[np.float32]:
+    """A copy in single precision; refused where a number of a node, in the first axis, is too large for that."""
+    with np.errstate(over="ignore"):
+        narrow = np.array(array, dtype=np.float32, order="C")
+    if not np.isfinite(narrow).all() and len(lost := np.argwhere(np.isinf(narrow) & np.isfinite(array))):
+        at = tuple(int(i) for i in lost[0])
+        raise StructureError(f"{what} of node {at[0]} has {array[at]}, which is too large for float32 (up to 3.4e38)")
+    return narrow
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

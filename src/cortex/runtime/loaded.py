@@ -9,6 +9,7 @@ from cortex import _native
 from cortex.codegen.gpu.device_code import DeviceCode
 from cortex.errors import ModelError
 from cortex.frontend.fields import Accessors
+from cortex.ilir.ir import Buffer, Scope
 from cortex.lower.linear_form import NUM_PARTS, LinearForm, kinds_in_windows
 from cortex.ra import interp
 from cortex.runtime.arguments import arguments, field_align
@@ -17,7 +18,7 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.linearize import Checked, linearizer
 from cortex.runtime.output import Output, output_type
-from cortex.runtime.storage import Array
+from cortex.runtime.storage import Array, padded, padded_shape, without_padding
 from cortex.runtime.tables import Rows
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class Loaded:
         accessors: Any,
         version: Version = (0, 0),
         checked: Sequence[Checked] = (),
+        placed: dict[str, Array | None] | None = None,
     ) -> None:
+        """`placed` has weights as code takes them, from what was loaded before; for None, this one adds them."""
         self.compiled = compiled
         self.version = version
         self.checked = checked
@@ -55,10 +58,16 @@ class Loaded:
         self.names = tuple(s.name for s in m.outputs)
         self.output = output_type(self.names)
         self._params = interp.derived(m, weights)
+        self._placed = {} if placed is None else placed
+        self.in_place: dict[str, Array] = {}
+        """Weights, as they are in the memory that code reads them from."""
         self._tables: list[Rows] = []
         padding = {b.name: b.align for b in f.buffers}
         for table, program in zip(m.tables, compiled.tables, strict=True):
-            rows = Rows(table, program.model, Loaded(program, self._params, Accessors()).write, padding)
+            filling = Loaded(program, self._params, Accessors(), placed=self._placed)
+            self.in_place |= filling.in_place
+            filling._params.clear()  # nobody asks for them
+            rows = Rows(table, program.model, filling.write, padding)
             self._params |= rows.params
             self._tables.append(rows)
         parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
@@ -93,8 +102,25 @@ class Loaded:
 
     def _arrays(self) -> list[tuple[Any, ...]]:
         """Where the memory of each argument comes from."""
-        padded = {name: array for rows in self._tables for name, array in rows.padded.items()}
-        return arguments(self.compiled.model, self.compiled.signature, self._params, padded)
+        f = self.compiled.signature
+        known = {name: array for rows in self._tables for name, array in rows.padded.items()}
+        for b in f.buffers:
+            if b.scope is Scope.PARAM and b.name in f.read and b.name in self._placed:
+                known[b.name] = self._place(b)
+        return arguments(self.compiled.model, f, self._params, known)
+
+    def _place(self, b: Buffer) -> Array:
+        """A weight as code takes it."""
+        weight = self._params[b.name]
+        whole = self._placed[b.name]
+        if whole is None or whole.shape != padded_shape(weight.shape, b.align):
+            whole = self._placed[b.name] = padded(weight, b.align)
+        self.in_place[b.name] = without_padding(whole, weight.shape)
+        return whole
+
+    def hold(self, weights: Mapping[str, Array]) -> None:
+        """Let go of the weights that it was made from for equal ones."""
+        self._params |= weights
 
     def _load_kernels(self, code: DeviceCode) -> None:
         from cortex.runtime.devices import device_of

@@ -39,10 +39,28 @@ class ByState:
         return len(self._names)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._names]
+        return sorted({*super().__dir__(), *self._names})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{n}: {self[n].shape}' for n in self._names)})"
+
+
+class PlainRun:
+    """The arrays of a call, without what made them: of an output that was pickled or copied."""
+
+    __slots__ = ("_nodes", "_roots")
+
+    def __init__(self, roots: tuple[Any, ...], nodes: tuple[Any, ...]) -> None:
+        self._roots = roots
+        self._nodes = nodes
+
+    def root(self, state: int) -> Any:
+        """State number `state` at the roots."""
+        return self._roots[state]
+
+    def nodes(self, state: int) -> Any:
+        """State number `state` at every node."""
+        return self._nodes[state]
 
 
 class NodeStates(ByState):
@@ -56,6 +74,9 @@ class NodeStates(ByState):
 
     def _get(self, number: int) -> Any:
         return self._run.nodes(number)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NodeStates, (self._names, PlainRun((), tuple(self)))
 
 
 class Output(ByState):
@@ -82,6 +103,9 @@ class Output(ByState):
         """
         return NodeStates(self._names, self._run)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _with_arrays, (self._names, PlainRun(tuple(self), tuple(self.nodes)))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if len(self) != 1:
             raise TypeError(f"the model has {len(self)} states ({', '.join(self._names)}); choose one")
@@ -99,3 +123,7 @@ def output_type(names: tuple[str, ...]) -> type[Output]:
     properties = {name: state(i) for i, name in enumerate(names) if name not in taken}
     own = {"__slots__": (), "__module__": Output.__module__, "__doc__": Output.__doc__, "_names": names}
     return type(Output.__name__, (Output,), {**own, **properties})
+
+
+def _with_arrays(names: tuple[str, ...], run: PlainRun) -> Output:
+    return output_type(names)(run)

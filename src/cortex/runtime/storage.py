@@ -27,10 +27,21 @@ def padded(value: Array, align: int) -> Array:
     return array
 
 
+def without_padding(array: Array, shape: tuple[int, ...]) -> Array:
+    """What `padded` made `array` of, which had this shape: a view that cannot be written."""
+    view: Array = array[tuple(map(slice, shape))] if shape else array.view()
+    view.flags.writeable = False
+    return view
+
+
+def padded_shape(shape: tuple[int, ...], align: int) -> tuple[int, ...]:
+    """The shape of what `padded` makes of an array."""
+    return (*shape[:-1], -(-shape[-1] // align) * align) if shape else shape
+
+
 def padded_zeros(shape: tuple[int, ...], align: int, dtype: np.dtype[Any] = F32) -> Array:
     """Zeros, as `padded` makes them of an array of this shape."""
-    if shape:
-        shape = (*shape[:-1], -(-shape[-1] // align) * align)
+    shape = padded_shape(shape, align)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     return _zeros(size).view(dtype).reshape(shape)
 

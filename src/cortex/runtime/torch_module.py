@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,8 +13,10 @@ from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving
+from cortex.frontend.weights import Source, Weights
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
+from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
 
@@ -26,7 +28,7 @@ Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
-class CalledAsModule(ABC):
+class CalledAsModule(NotCopied, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
     It computes what the module in `eval()` computes. `update` takes new weights without compiling anything.
@@ -79,8 +81,8 @@ class CalledAsModule(ABC):
         return self._for(self._interface.bind(args, kwargs))[1]
 
     @abstractmethod
-    def update(self, weights: Mapping[str, Any]) -> None:
-        """Use these weights, as a `state_dict` has them, from now on. Nothing is compiled."""
+    def update(self, weights: Source) -> None:
+        """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the compiled module and its weights to a file, for `cortex.load`.
@@ -134,16 +136,22 @@ class CompiledModule(CalledAsModule):
         self._compile = compile
         self._lock = Lock()
         self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
-        self._weights: Mapping[str, Any] | None = None
+        self._weights = Weights(entry.weights)
+        """The module's, until a program has them in memory."""
         for arguments in self._examples:
             self._for(arguments)
+        self._weights.own()
 
-    def update(self, weights: Mapping[str, Any]) -> None:
-        """Use these weights, as a `state_dict` has them, from now on. Nothing is compiled."""
+    def update(self, weights: Source) -> None:
+        """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""
         with self._lock:
+            if not self._made:
+                self._weights.replace(weights)
+                self._weights.own()
+            new = weights
             for _, run in self._made.values():
-                run.update(weights)
-            self._weights = weights
+                run.update(new)
+                new = run.given_weights
 
     def _parts(self) -> list[Part]:
         with self._lock:
@@ -161,13 +169,12 @@ class CompiledModule(CalledAsModule):
             return made
         with self._lock:
             if key not in self._made:
-                made = self._make(arguments, key)
-                if self._weights is not None:
-                    made[1].update(self._weights)
-                self._made[key] = made
+                known = next((run.given_weights for _, run in self._made.values()), self._weights)
+                self._made[key] = self._make(arguments, key, known)
+                self._weights = Weights()
             return self._made[key]
 
-    def _make(self, arguments: dict[str, Any], key: Constants) -> tuple[TorchModel, Executable]:
+    def _make(self, arguments: dict[str, Any], key: Constants, weights: Weights) -> tuple[TorchModel, Executable]:
         """Compile for calls like this one."""
         from cortex.frontend.torch.entry import Signature
         from cortex.frontend.torch.model import TorchModel
@@ -176,7 +183,7 @@ class CompiledModule(CalledAsModule):
         model = TorchModel(self._entry, signature)
         alike = [example for example in self._examples if self._interface.constants(example) == key]
         requests = [signature.request(example) for example in alike or [arguments]]
-        return model, self._compile(model, self._entry.weights, requests)
+        return model, self._compile(model, weights, requests)
 
 
 class LoadedModule(CalledAsModule):
@@ -192,8 +199,8 @@ class LoadedModule(CalledAsModule):
         super().__init__(interface, tensor, save)
         self._made = {serving.constants: (serving, run) for serving, run in made}
 
-    def update(self, weights: Mapping[str, Any]) -> None:
-        """Use these weights, as a `state_dict` has them, from now on. Nothing is compiled."""
+    def update(self, weights: Source) -> None:
+        """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""
         for _, run in self._made.values():
             run.update(weights)
 

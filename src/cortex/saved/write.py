@@ -21,10 +21,9 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cortex.cache.encoding import encode
 from cortex.cache.key import contents as compiler_contents
@@ -104,7 +103,7 @@ def _part(part: Part, sections: Sections) -> dict[str, Any]:
         "built_for": part.built_for,
         "program": None if isinstance(part.compiled.code, DeviceCode) else _program(part.compiled, sections),
         "weights": [
-            [name, list(array.shape), sections.add(np.ascontiguousarray(array, "<f4").tobytes())]
+            [name, list(array.shape), sections.add(array.astype("<f4", copy=False).tobytes())]
             for name, array in part.weights.items()
         ],
         "names": describe_names(part.accessors, names),
@@ -124,13 +123,15 @@ def _program(compiled: Compiled, sections: Sections) -> dict[str, Any]:
 
 
 def _write(path: Path, pieces: list[bytes]) -> None:
-    """All of the file or nothing of it: a reader never sees a half."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    """All of the file or nothing of it: a reader never sees a half. Errors are those of `path`."""
+    partial = path.with_name(f"{path.name or '_'}.{os.getpid()}.partial")
     try:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
         with partial.open("wb") as file:
             file.writelines(pieces)
         partial.replace(path)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             partial.unlink()
-        raise
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from None

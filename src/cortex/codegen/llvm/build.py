@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from cortex.codegen.llvm.host import start_llvm
 from cortex.codegen.llvm.module import module_text
@@ -70,7 +71,11 @@ def _optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     options.loop_unrolling = False
     passes = llvm.create_pass_builder(machine, options)
     manager = passes.getFunctionPassManager()
-    for function in module.functions:
-        if not function.is_declaration:
-            manager.run(function, passes)
+    try:
+        for function in module.functions:
+            if not function.is_declaration:
+                manager.run(function, passes)
+    finally:
+        NewPassManager._dispose(manager)  # llvmlite has this method hidden by another, and never gives back memory
+        manager.detach()
     return module
