@@ -104,6 +104,8 @@ class Builder:
             if over is not None and not self.iterating.get(over):
                 self.outside.add(let.name)
             self._shared[key] = Value(self, let)
+            if self.knowledge.guess is not None and not isinstance(op, State):
+                self.knowledge.guess.steps += 1
         return self._shared[key]
 
     def _fresh(self, op: Op) -> str:
