@@ -146,6 +146,7 @@ BODIES = {
     "object_as_tensor": 'return w.b * "x"',
     "kept_tensor": "kept.append(w.b)\nreturn w.b if node.is_leaf else f(node.left, w) + kept[0]",
     "needs_structure": "return w.W @ node.x",
+    "unknown_function": "h = cortex.tanh(w.b)\nreturn cortex.argmax(h)",
 }
 
 
@@ -182,6 +183,7 @@ NODES: dict[str, tuple[str, Any]] = {
     "node_text_as_number": ("return w.b * node.label", {"label": "text"}),
     "node_float_as_index": ("return w.emb[node.label] if node.op else w.b", {"op": "x", "label": 0.5}),
     "node_missing_attribute": ("return w.b if node.label == 3 else -w.b", {}),
+    "node_unknown_function": ("return cortex.argmax(w.b)", {}),
     "node_object_as_tag": ('return w.b if node.label == "x" else -w.b', {"label": object}),
 }
 
