@@ -184,6 +184,11 @@ NODES: dict[str, tuple[str, Any]] = {
     "node_float_as_index": ("return w.emb[node.label] if node.op else w.b", {"op": "x", "label": 0.5}),
     "node_missing_attribute": ("return w.b if node.label == 3 else -w.b", {}),
     "node_unknown_function": ("return cortex.argmax(w.b)", {}),
+    "node_sum_of_nothing": ("return w.b + cortex.sum([f(k, w) for k in node.children[1:]])", {"children": []}),
+    "node_fact_of_nothing": (
+        "return w.b + cortex.sum(w.V[i] @ f(k, w) for i, k in enumerate(node.children) if k.is_leaf)",
+        {"children": []},
+    ),
     "node_object_as_tag": ('return w.b if node.label == "x" else -w.b', {"label": object}),
 }
 

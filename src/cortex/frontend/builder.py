@@ -75,6 +75,8 @@ class Builder:
     """Per-edge lets made outside any comprehension over their relation: where such a value escapes."""
     gathering: int = 0
     """How many reductions are waiting for the next item of what they reduce."""
+    supposed: dict[object, object] = field(default_factory=dict)
+    """Items of empty lists that are supposed to be there at the moment, to find the shape of what they would give."""
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
