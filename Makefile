@@ -45,7 +45,7 @@ primitives: $(READY)
 
 # Many more random models, structures and schedules than `make test` tries, and all combinations of what it tries some of.
 fuzz: $(READY)
-	CORTEX_FUZZ=long $(BIN)/python -m pytest -q $(sort $(dir $(shell grep -rlE 'CORTEX_FUZZ|breadth' tests/*/ --include='*.py')))
+	CORTEX_FUZZ=long $(BIN)/python -m pytest -q $(sort $(dir $(shell grep -rlE 'CORTEX_FUZZ|breadth|hypothesis' tests/*/ --include='*.py')))
 
 clean:
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -89,6 +89,7 @@ inline Branch Request::answer(const Test& test, std::int32_t node) {
       return test.no;
     case Test::Op::kEquals:  // a child equals None or nothing that a guard can hold
       return test.choose(none && test.value.is_none());
+    case Test::Op::kCompares:
     case Test::Op::kValue:
       return kUnknown;
   }
@@ -177,6 +178,19 @@ Branch Request::answer_by_value(const Test& test, std::int32_t node, PyObject* v
       const int equal = PyObject_RichCompareBool(found.ptr(), expected, Py_EQ);
       if (equal < 0) throw nb::python_error();
       return test.choose(equal != 0);
+    }
+    case Test::Op::kCompares: {
+      PyObject* const bound = test.value.ptr();
+      if (PyFloat_CheckExact(value) && PyFloat_CheckExact(bound)) {
+        const double x = PyFloat_AS_DOUBLE(value), y = PyFloat_AS_DOUBLE(bound);
+        return test.choose(test.order == Py_LT ? x < y : test.order == Py_LE ? x <= y : test.order == Py_GT ? x > y : x >= y);
+      }
+      // A value that has no order with a number fits no kind; tracing the node tells the user so.
+      const nb::object found = plain(value);
+      if (!found.is_valid() || found.is_none() || PyUnicode_Check(found.ptr())) return kUnknown;
+      const int holds = PyObject_RichCompareBool(found.ptr(), bound, test.order);
+      if (holds < 0) throw nb::python_error();
+      return test.choose(holds != 0);
     }
     case Test::Op::kValue: {
       for (const auto& [text, branch] : test.texts)

@@ -152,6 +152,13 @@ class Reader {
     return number;
   }
 
+  static int order_of(const std::string& name) {
+    constexpr std::pair<const char*, int> kOrders[] = {{"lt", Py_LT}, {"le", Py_LE}, {"gt", Py_GT}, {"ge", Py_GE}};
+    for (const auto& [known, order] : kOrders)
+      if (name == known) return order;
+    python_error(PyExc_ValueError, "a linearizer's spec has the unknown order '" + name + "'");
+  }
+
   Test question(nb::handle source) {
     const std::string op = text_of(source[0]);
     Test test{};
@@ -178,6 +185,11 @@ class Reader {
         path_at = 3;
       } else if (op == "value") {
         test.op = Test::Op::kValue;
+      } else if (op == "compares") {
+        test.op = Test::Op::kCompares;
+        test.order = order_of(text_of(source[2]));
+        test.value = nb::object(source[3]);
+        path_at = 4;
       } else if (op == "equals") {
         test.op = Test::Op::kEquals;
         test.value = nb::object(source[2]);

@@ -31,11 +31,12 @@ constexpr std::int32_t kind_of_branch(Branch branch) { return -2 - branch; }
 
 // A question about the node at `path`, and where each answer leads.
 struct Test {
-  enum class Op { kIsLeaf, kIsAboveLeaves, kIsNone, kLength, kHasLength, kCounts, kEquals, kValue } op;
+  enum class Op { kIsLeaf, kIsAboveLeaves, kIsNone, kLength, kHasLength, kCounts, kEquals, kCompares, kValue } op;
   enum class Subject { kNode, kSlot, kList, kAttribute } subject;
   int number = 0;  // of the slot, list or attribute asked about
   Path path;
-  nb::object value;                                     // kEquals; interned if it is a text
+  nb::object value;                                     // kEquals, kCompares; interned if it is a text
+  int order = 0;                                        // kCompares: Py_LT, Py_LE, Py_GT or Py_GE
   std::int64_t count = 0;                               // kHasLength
   int list = 0;                                         // kCounts: whose length; -1 if not a list of children, but
   int counted = 0;                                      // kCounts: this attribute

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from breadth import LONG
+from hypothesis import HealthCheck, settings
 
 from cortex.cost.machine import Machine
 from cortex.runtime import measure_machine
@@ -20,6 +22,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the p
     os.environ["CORTEX_CACHE"] = _CACHE.name  # what the user has kept neither helps nor suffers
     Machine.example().save(measure_machine.kept_in(Path(_CACHE.name)))  # choices do not depend on who else is at work
 
+# The same examples every time, others in the long run; a busy machine is no reason to fail.
+settings.register_profile("cortex", deadline=None, derandomize=not LONG, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("cortex")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -30,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """`golden(name, text)`: `text` must equal tests/golden/<name>.txt, or becomes it when goldens are updated."""
-    update = request.config.getoption("--update-golden") or bool(os.environ.get("CORTEX_UPDATE_GOLDEN"))
+    update = request.config.getoption("--update-golden")
 
     def check(name: str, text: str) -> None:
         path = GOLDEN / f"{name}.txt"

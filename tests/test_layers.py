@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,7 +139,7 @@ def test_heavy_dependencies_stay_in_their_homes() -> None:
 
 
 def test_files_stay_short() -> None:
-    suffixes = {".py", ".cpp", ".hpp", ".h", ".md", ".txt"}
+    suffixes = {".py", ".c", ".cpp", ".hpp", ".h", ".md", ".txt"}
     long = {
         path.relative_to(ROOT).as_posix(): lines
         for path in tracked_files()
@@ -174,17 +173,10 @@ def test_nothing_names_this_machine() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_import_is_fast_and_light() -> None:
-    told = "print(*sorted({m.split('.')[0] for m in sys.modules}))"
-    program = f"import cortex, sys; {told}"
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-        seconds.append(time.perf_counter() - start)
-    heavy = {"torch", "llvmlite", "islpy", "z3", "pyopencl", "cuda", "click", "rich", "safetensors"}
-    start = time.perf_counter()
-    before = subprocess.run([sys.executable, "-c", f"import sys; {told}"], capture_output=True, text=True, check=True)
-    empty = time.perf_counter() - start
-    assert not heavy & (set(loaded.split()) - set(before.stdout.split()))  # a package may load parts of itself always
-    assert min(seconds) - empty < 0.3
+def test_import_is_light() -> None:
+    """It loads a few modules of Python's own and of this package, thirty in all, and no other package."""
+    program = "import sys; before = set(sys.modules); import cortex; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert {name.split(".")[0] for name in loaded} - sys.stdlib_module_names == {"cortex"}
+    assert len(loaded) < 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -25,7 +25,7 @@ from cortex.frontend.weights import Weights
 from cortex.ilir import verify as ilir_verify
 from cortex.ilir.ir import Func
 from cortex.ilir.show import show as show_ilir
-from cortex.ir.step import Step, apply
+from cortex.ir.step import Step, apply, attempt
 from cortex.lower.lower import lower
 from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
@@ -88,7 +88,7 @@ def compile(
     The schedule is what `cortex tune` found best for this model on this machine; else the one that is predicted best
     for the examples, or for typical structures. `recursion`, the steps to apply to the recursive model, and `choices`,
     those of the default schedule of its loops, fix a part of it; `schedule` fixes it all: exactly its steps are
-    applied. Tables computed at load time, where they pay, take at most `table_bytes`. Calls run on `threads` threads
+    applied. Tables, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.
 
     `target` and `cpu` name another machine to compile for ("aarch64-linux-gnu", "neoverse-n1"; `cortex targets` lists
@@ -276,15 +276,10 @@ def _applied(
     for each in (*loops, None):
         if finish and (each is None or isinstance(each, PlaceBarriers)):
             finish = False
-            if rows_of_all_nodes(f) and not any(isinstance(s, ParallelTrees) for s in loops):
-                with suppress(ScheduleError):
-                    f = Windows().apply(f)
-                    applied.append(Windows())
+            in_windows = rows_of_all_nodes(f) and not any(isinstance(s, ParallelTrees) for s in loops)
+            f = _where_legal(f, (Windows(),) if in_windows else (), applied)
             turns, considered = on_panels(f)
-            for turn in turns:
-                with suppress(ScheduleError):
-                    f = turn.apply(f)
-                    applied.append(turn)
+            f = _where_legal(f, turns, applied)
         if each is None:
             break
         f = each.apply(f)
@@ -294,6 +289,16 @@ def _applied(
         if check:
             ilir_verify.verify(apply(f, tuple(rest)))
     return f, tuple(applied), considered
+
+
+def _where_legal(f: Func, steps: tuple[Step[Func], ...], applied: list[Step[Func]]) -> Func:
+    """`f` after those of the steps that are not refused, which are added to `applied`."""
+    for each in steps:
+        after = attempt(f, each)
+        if after is not None:
+            f = after
+            applied.append(each)
+    return f
 
 
 def _narrowed(f: Func, loops: tuple[Step[Func], ...], narrow: Narrow) -> tuple[Step[Func], ...]:

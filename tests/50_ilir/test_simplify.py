@@ -91,7 +91,7 @@ def conditions(draw: st.DrawFn, depth: int = 4) -> Expr:
 points = st.fixed_dictionaries({name: st.integers(*limits) for name, limits in BOUNDS.items()})
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(integers() | conditions(), points, st.booleans())
 def test_value_is_kept_and_form_is_final(e: Expr, env: dict[str, int], bounded: bool) -> None:
     bounds = BOUNDS if bounded else None
@@ -101,7 +101,7 @@ def test_value_is_kept_and_form_is_final(e: Expr, env: dict[str, int], bounded: 
     assert simplify(simple, bounds) == simple
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.sampled_from([i, j, k, Index("f", (n,))]), st.integers(-9, 9)), min_size=1), st.randoms())
 def test_equal_affine_expressions_become_equal(terms: list[tuple[Expr, int]], random: Any) -> None:
     shuffled = random.sample(terms, len(terms))
@@ -114,7 +114,7 @@ def test_equal_affine_expressions_become_equal(terms: list[tuple[Expr, int]], ra
     assert simplify(in_order) == simplify(Binary("add", nested, Int(7)))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(integers(), points)
 def test_affine_decomposition(e: Expr, env: dict[str, int]) -> None:
     found = affine(e, "i")
@@ -201,7 +201,7 @@ def test_constructors_fold() -> None:
     assert maximum(i, 3) == Binary("max", i, Int(3))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(integers(), integers(), points)
 def test_constructors_keep_values(a: Expr, b: Expr, env: dict[str, int]) -> None:
     u, v = value(a, env), value(b, env)

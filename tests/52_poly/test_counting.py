@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from poly_work import fix, work
 
 from cortex import zoo
 from cortex.errors import InternalError
@@ -25,6 +24,7 @@ from cortex.poly.points import points
 
 sys.path.insert(0, str(Path(__file__).parent))
 from poly_programs import loop, matmul, program, stencil, subject, triangle
+from poly_work import fix, work
 
 BOX = 6
 NAMES = ("a", "b", "c")
@@ -46,7 +46,7 @@ def conditions(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(conditions(), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_count_of_random_sets(chosen: list[str]) -> None:
     box = [f"0 <= {v} < {BOX}" for v in NAMES]
     whole = " and ".join(f"({c})" for c in (*box, *chosen))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import islpy as isl
 import pytest
-from poly_evaluate import evaluate
 
 from cortex.ilir.ir import For, Func, IndexFunction, Store
 from cortex.ir.node import walk
@@ -22,6 +21,7 @@ from cortex.poly.legal import why_not_any_order, why_not_reorder
 from cortex.poly.order import ANY, Order, both, different, earlier, later
 
 sys.path.insert(0, str(Path(__file__).parent))
+from poly_evaluate import evaluate
 from poly_programs import add, loop, matmul, program, stencil, subject, triangle, v
 
 Run = tuple[int, ...]

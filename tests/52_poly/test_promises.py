@@ -7,7 +7,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from poly_evaluate import evaluate
 
 from cortex import zoo
 from cortex.ilir.ir import Promise
@@ -17,6 +16,7 @@ from cortex.lower.linear_form import LinearForm
 from cortex.runtime import linearize
 
 sys.path.insert(0, str(Path(__file__).parent))
+from poly_evaluate import evaluate
 from poly_programs import subject
 
 

@@ -37,7 +37,7 @@ def test_save_and_read(tmp_path: Path) -> None:
 
 
 def test_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure_machine, "SECONDS", 0.002)
+    monkeypatch.setattr(measure_machine, "SECONDS", 0.02)  # longer than others are let on the processor
     first = measure_machine.here(tmp_path)
     (file,) = tmp_path.iterdir()
     assert json.loads(file.read_text())["cpu"] == first.cpu

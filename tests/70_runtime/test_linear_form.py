@@ -52,7 +52,7 @@ def preorder(slots: Any, lists: Any, roots: list[int]) -> list[int]:
     return list(seen)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(graphs())
 def test_objects(node: Any, spec: Any, straightforward: Any, same_form: Any, graph: Any) -> None:
     slots, lists, tags, roots = graph
@@ -79,7 +79,7 @@ def test_objects(node: Any, spec: Any, straightforward: Any, same_form: Any, gra
     assert words.tolist() == [0 if tags[v] == 1 else v for v in visited]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(graphs())
 def test_arrays(spec: Any, straightforward: Any, same_form: Any, graph: Any) -> None:
     slots, lists, tags, roots = graph

@@ -74,7 +74,7 @@ def groups_of(form: dict[str, Any]) -> list[tuple[int, list[int]]]:
 
 @pytest.mark.parametrize("own", [[True, True, True], [False, True, False]], ids=str)
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs(), parts=st.integers(1, 5))
 def test_parts(policy: str, own: list[bool], graph: Graph, parts: int) -> None:
     below, kinds = graph
@@ -104,7 +104,7 @@ def test_parts(policy: str, own: list[bool], graph: Graph, parts: int) -> None:
         assert of_kind == sorted((int(ids[v]) for v in range(len(below)) if kinds[v] == k), reverse=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs(), dedup=st.booleans())
 def test_one_part_changes_nothing(graph: Graph, dedup: bool) -> None:
     own = [True] * KINDS

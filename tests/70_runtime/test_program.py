@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from process_memory import growth, mapped, needs_proc
 
 from cortex import _native
 from cortex.errors import StructureError
@@ -206,12 +207,7 @@ def test_fork(node: Any, linearizer: Any) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def resident() -> int:
-    with open("/proc/self/statm") as f:
-        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
+@needs_proc
 def test_no_leaks(node: Any, linearizer: Any) -> None:
     nothing = ctypes.CDLL(None).getpid  # takes no arguments and minds none
     layout = {"entry": ctypes.cast(nothing, ctypes.c_void_p).value, "sizes": SIZES[:1]}
@@ -240,28 +236,26 @@ def test_no_leaks(node: Any, linearizer: Any) -> None:
                 bound.run()
             bound.fields()["word"][1] = word
 
+    def everything() -> None:
+        call(750)
+        for _ in range(25_000):
+            running.run(tree, True)
+            running.run(tree, True, 1, out)
+        for _ in range(250_000):
+            bound.run()
+
     call(2_000)
     gc.collect()
-    before, objects = resident(), len(gc.get_objects())
-    call(3_000)
-    for _ in range(100_000):
-        running.run(tree, True)
-        running.run(tree, True, 1, out)
-    for _ in range(1_000_000):
-        bound.run()
-    gc.collect()
+    objects = len(gc.get_objects())
+    assert growth(everything) < 1 << 20
     assert len(gc.get_objects()) - objects < 100
-    assert resident() - before < 4 << 20
 
 
+@needs_proc
 def test_large_workspaces_are_given_back(node: Any, linearizer: Any) -> None:
     row = 64 << 20
     large = program(linearizer(), lambda a, s: None, [("scratch", "num_nodes", row)])
-
-    def mapped() -> int:
-        with open("/proc/self/statm") as f:
-            return int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-
+    gc.collect()
     before = mapped()
     run = large.run([node(word=1), node(word=2)], False)
     assert mapped() - before > 4 * row

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import mmap
-import os
 
 import numpy as np
 import pytest
+from process_memory import mapped, needs_proc
 
 from cortex.runtime import storage
 from cortex.runtime.storage import ALIGNMENT, LARGE_PAGE, padded
@@ -35,13 +35,10 @@ def test_a_system_without_large_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (padded(value, 1) == value).all()
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
+@needs_proc
 def test_memory_is_given_back() -> None:
-    def mapped() -> int:
-        with open("/proc/self/statm") as f:
-            return int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-
     value = np.ones(8 * LARGE_PAGE, np.float32)
+    gc.collect()
     before = mapped()
     for _ in range(20):
         view = padded(value, 1)[5:]

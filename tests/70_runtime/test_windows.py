@@ -26,7 +26,7 @@ def spec_of(policy: str, own: list[bool], windows: list[int], nodes: int, **more
 
 @pytest.mark.parametrize("own", [[True, True, True], [False, True, False]], ids=str)
 @pytest.mark.parametrize("policy", ["height", "depth", "agenda", "none"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data(), n=st.integers(0, 30), nodes=st.integers(1, 12), dedup=st.booleans())
 def test_windows(policy: str, own: list[bool], data: Any, n: int, nodes: int, dedup: bool) -> None:
     below = [data.draw(st.lists(st.integers(v + 1, n - 1), max_size=2)) if v + 1 < n else [] for v in range(n)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from extreme_structures import star, with_list_of_children
+from processor_time import least
 from zoo_structures import DATA
 
 import cortex
@@ -138,13 +138,7 @@ def test_a_deep_graph_is_linearized_quickly() -> None:
     entry = zoo.load("dag_rnn")
     fast = cortex.compile(entry.model, entry.weights(5, NUM_WORDS))
     forest = _deep_graph()
-    fast.linearize(forest)
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        fast.linearize(forest)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.2
+    assert least(lambda: fast.linearize(forest)) < 0.5  # 20 ms; to look at all nodes at each depth would take seconds
 
 
 def test_a_deep_chain_of_objects_with_children() -> None:

@@ -46,6 +46,27 @@ def counting(node: Any, w: Any) -> Any:
     return cortex.tanh(s)
 
 
+@cortex.model
+def comparing(node: Any, w: Any) -> Any:
+    """Numbers of a node and of its child that are compared with bounds: integers, floats, and an index."""
+    x = w.emb[node.word]
+    if node.left is None:
+        return cortex.tanh(x) if 0.75 <= node.cost < 2 else x
+    h = comparing(node.left, w)
+    if node.left.word > 2.5:
+        h = h + x
+    return cortex.tanh(h * w.b) if node.left.cost > 1e300 else cortex.tanh(h)
+
+
+def comparing_forest(seed: int, count: int) -> Forest:
+    """Random chains whose nodes have all sorts of costs."""
+    rng = np.random.default_rng(seed)
+    left = np.array([-1 if i % 4 == 0 else i - 1 for i in range(count)])
+    costs = [0.5, 0.75, 1.0, 2.0, np.nan, -np.inf, np.inf]
+    fields = {"word": rng.integers(0, WORDS, count), "cost": rng.choice(costs, count).astype(np.float32)}
+    return Forest.from_slots({"left": left}, fields)
+
+
 HERE = SimpleNamespace(special=7)
 """Where `looping` reads a number that its code does not mention."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from breadth import LONG
 from c_program import Answer, Package, forest_of
-from package_models import counting, curious, curious_forest
+from package_models import comparing, comparing_forest, counting, curious, curious_forest
 from sums_and_products import cell, cell_forest, weights
 
 import cortex
@@ -96,6 +96,16 @@ def test_everything_a_guard_can_ask(dedup: bool, exported: Exported) -> None:
     package, program = exported(fast, "curious")
     for answer, expected in zip(package.run(program, forests)[0], want, strict=True):
         same_bits(answer, expected)
+
+
+def test_numbers_that_are_compared(exported: Exported) -> None:
+    forests = [comparing_forest(seed, count) for seed, count in enumerate([1, 200, 201])]
+    fast = cortex.compile(comparing, weights(), examples=forests[1].root_nodes())
+    fast(forests[2])
+    assert len(fast.traced.kinds) <= 8
+    package, program = exported(fast, "comparing")
+    for answer, forest in zip(package.run(program, forests)[0], forests, strict=True):
+        same_bits(answer, fast(forest))
 
 
 def test_attributes_that_count_children(exported: Exported) -> None:

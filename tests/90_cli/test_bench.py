@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
+import math
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from cortex.bench import timing
+from cortex.bench import quiet, timing
 from cortex.bench.data import workload
 from cortex.bench.limit import Machine, limit_us
 from cortex.bench.quiet import watch
-from cortex.bench.timing import LONGEST_REST, come_to_rest, interleave
+from cortex.bench.timing import AGAIN, LONGEST_REST, REST, TURN, WAIT, WARM, Timing, come_to_rest, interleave
 from cortex.cli.main import main
 
 SYSTEMS = ["cortex", "cortex-tables", "cortex-tables-sharing", "torch-eager", "torch-batched", "limit"]
@@ -24,6 +23,31 @@ MACHINE = Machine(peak=100.0, l2=50.0, beyond=10.0, l2_bytes=1 << 20)
 @pytest.fixture(autouse=True)
 def no_peers_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CORTEX_PEERS", str(tmp_path / "none"))
+
+
+class Clock:
+    """Time that passes when a system says so, or somebody waits; the process is at work until `busy_until`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.busy_until = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return min(self.now, self.busy_until)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """What `timing` has instead of the module `time`."""
+    fake = Clock()
+    monkeypatch.setattr(timing, "time", fake)
+    return fake
 
 
 def test_all_work_is_done_by_default_and_tables_are_apart(tmp_path: Path) -> None:
@@ -117,59 +141,63 @@ def test_workload_from_a_treebank(tmp_path: Path) -> None:
     assert requests.levels(0, 2) == [6, 2, 2]
 
 
-def test_a_turn_starts_when_threads_of_the_last_one_rest() -> None:
-    work = threading.Thread(target=lambda: sum(i * i for i in range(500_000)))
-    work.start()
+def test_a_turn_starts_when_threads_of_the_last_one_rest(clock: Clock) -> None:
+    clock.busy_until = 0.1
     come_to_rest()
-    assert not work.is_alive()
-    start = time.perf_counter()
+    assert 0.1 < clock.now < 0.1 + 3 * REST
+    start = clock.now
     come_to_rest()
-    assert time.perf_counter() - start < LONGEST_REST
+    assert clock.now - start < 2 * REST
 
 
-def test_the_start_of_a_turn_does_not_count_and_a_turn_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "come_to_rest", lambda: None)  # which may take longer than the whole test
-    calls = 0
+def test_a_turn_starts_though_threads_never_rest(clock: Clock) -> None:
+    clock.busy_until = math.inf
+    come_to_rest()
+    assert LONGEST_REST <= clock.now < LONGEST_REST + 2 * REST
+
+
+def test_the_start_of_a_turn_does_not_count_and_a_turn_goes_on(clock: Clock) -> None:
+    calls, each = 0, 1 / 256
 
     def run(_: list[object]) -> None:
         nonlocal calls
         calls += 1
-        time.sleep(0.005)
+        clock.now += each
 
-    found = interleave({"a": run}, [lambda: [object()]] * 4, timing.WARM + timing.TURN, turns=1)["a"]
+    found = interleave({"a": run}, [lambda: [object()]] * 4, REST + WARM + TURN, turns=1)["a"]
     untimed = calls - 4 * found.repetitions
-    assert untimed > 4 + 5  # each batch once, then as many as fit into the warm-up: 20, fewer on a busy machine
-    assert found.repetitions > 4  # of one turn; turns of one pass would be three
+    assert untimed == 4 + math.ceil(WARM / each)  # each batch once, then as many as fit into the warm-up
+    assert found.repetitions == math.ceil(TURN / (4 * each))  # of one turn; turns of one pass would be three
 
 
-def test_turns_of_a_slow_machine_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "come_to_rest", lambda: None)
-    monkeypatch.setattr(timing, "WAIT", 0.0)
-    slow = [True, True, False]
+def test_turns_of_a_slow_machine_do_not_count(clock: Clock) -> None:
+    def measured(slow: list[bool]) -> Timing:
+        """By a machine that is slow while the first of `slow` is; the last one stays."""
 
+        def run(_: list[object]) -> None:
+            clock.now += 1 / 64 if slow[0] else 1 / 1024
+
+        def is_slow() -> bool:
+            return slow.pop(0) if len(slow) > 1 else slow[0]
+
+        return interleave({"a": run}, [lambda: [object()]] * 2, 1.0, turns=1, is_slow=is_slow)["a"]
+
+    assert measured([True, True, False]) == measured([False])
+
+
+def test_a_machine_that_stays_slow_is_measured_all_the_same(clock: Clock) -> None:
     def run(_: list[object]) -> None:
-        time.sleep(0.02 if slow[0] else 0.001)
+        clock.now += 1 / 1024
 
-    def is_slow() -> bool:
-        return slow.pop(0) if len(slow) > 1 else slow[0]
-
-    found = interleave({"a": run}, [lambda: [object()]] * 2, 0.3, turns=1, is_slow=is_slow)["a"]
-    assert slow == [False]
-    assert found.us < 15_000  # those of 20 ms were left out
-
-
-def test_a_machine_that_stays_slow_is_measured_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "come_to_rest", lambda: None)
-    monkeypatch.setattr(timing, "WAIT", 0.0)
-    monkeypatch.setattr(timing, "WARM", 0.0)
-    start = time.perf_counter()
-    found = interleave({"a": lambda _: None}, [lambda: [object()]], 0.2, turns=2, is_slow=lambda: True)["a"]
+    budget, turn = 1.0, REST + WARM + TURN + WAIT
+    found = interleave({"a": run}, [lambda: [object()]], budget, turns=2, is_slow=lambda: True)["a"]
     assert found.repetitions >= 2
-    assert 0.8 < time.perf_counter() - start < 8
+    assert (AGAIN + 1) * budget < clock.now < (AGAIN + 1) * budget + 2 * turn
 
 
-def test_the_machine_is_asked_for_as_much_as_it_can_do() -> None:
+def test_the_machine_is_asked_for_as_much_as_it_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not watch(Machine(1.0, 1.0, 1.0, 1 << 20), 1)()  # a gigaflop per second: any machine does that
+    monkeypatch.setattr(quiet, "TRIES", 2)
     assert watch(Machine(5000.0, 1.0, 1.0, 1 << 20), 2)()  # five thousand: no core does
 
 

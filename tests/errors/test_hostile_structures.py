@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import weakref
 from random import Random
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from process_memory import growth, needs_proc
 from small_models import SMALL, WEIGHTS, Node, Small
 
 import cortex
@@ -173,13 +173,7 @@ def test_hostile_arrays() -> None:
         assert np.isfinite(out).all()
 
 
-def resident() -> int:
-    """Bytes of this process in memory."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize()
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc to see the memory of the process")
+@needs_proc
 def test_memory_does_not_grow() -> None:
     fast = SMALL["tree"].compiled()
     good = SMALL["tree"].good()
@@ -193,11 +187,7 @@ def test_memory_does_not_grow() -> None:
                     fast(wrong[i // 4 % len(wrong)])
 
     call(2_000)
-    gc.collect()
-    before = resident()
-    call(CALLS)
-    gc.collect()
-    assert resident() - before < 4 << 20
+    assert growth(lambda: call(CALLS // 4)) < 1 << 20
 
 
 @cortex.model

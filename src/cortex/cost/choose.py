@@ -45,7 +45,7 @@ GAIN = 0.98
 
 TABLE_BYTES = 64 << 20
 FILLING_US = 1e6
-"""Tables take at most so much memory together, and so long to be filled when weights are loaded."""
+"""Tables take at most so much memory together, and so long to be filled."""
 
 WALK_US, HASH_US, AGENDA_US = 0.08, 0.03, 0.015
 """Linearizing, per node: walking the objects; looking for an equal subtree; keeping an agenda."""
@@ -191,7 +191,7 @@ class _Search:
                 why = f"its table would take {_size(size)} and {_size(most_bytes)} are allowed"
                 self.considered.append(Considered(name, None, False, why))
             elif filling > FILLING_US:
-                why = f"its table would take {filling / 1e6:.1f} s to fill when the weights are loaded"
+                why = f"its table would take {filling / 1e6:.1f} s to fill"
                 self.considered.append(Considered(name, None, False, why))
             else:
                 chosen.append(c)
@@ -221,7 +221,7 @@ class _Search:
         elif size > most_bytes:
             why = f"with it, tables would take {_size(size)} and {_size(most_bytes)} are allowed"
         elif filling > FILLING_US:
-            why = f"its table would take {filling / 1e6:.1f} s to fill when the weights are loaded"
+            why = f"its table would take {filling / 1e6:.1f} s to fill"
         if why:
             self.considered.append(Considered(repr(step), None, False, why))
             return

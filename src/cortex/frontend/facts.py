@@ -6,7 +6,8 @@ from an oracle: `Exploring` assumes them (no structure is at hand), `Seen` reads
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, assert_never
 
 import numpy as np
@@ -15,6 +16,7 @@ from cortex.errors import StructureError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample
 from cortex.ra.ir import (
+    Compares,
     Counts,
     Each,
     Equals,
@@ -26,6 +28,7 @@ from cortex.ra.ir import (
     IsNone,
     Item,
     Length,
+    Order,
     Slot,
     Test,
     Value,
@@ -34,6 +37,9 @@ from cortex.ra.ir import (
 Answer = bool | int | float | str | None
 Path = tuple[Hop, ...]
 
+ORDER: dict[Order, Callable[[Any, Any], bool]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
 ABSENT = object()
 """What an oracle shows for an attribute whose value it does not know."""
 
@@ -85,6 +91,9 @@ class Facts:
                     return bool(self.known[Value(name, path)] == value)
                 equal = self._equal(name, path)
                 return None if equal is None else bool(equal[0] == value)
+            case Compares(name, fn, bound, path):
+                known = (self.known[Value(name, path)],) if Value(name, path) in self.known else self._equal(name, path)
+                return None if known is None else ORDER[fn](known[0], bound)
             case Value(name, path):
                 equal = self._equal(name, path)
                 return None if equal is None else equal[0]
@@ -129,7 +138,7 @@ class Exploring:
                 return path in self.leaf and name in self.knowledge.slots
             case Length(name) | HasLength(name):
                 raise NeedsExample(f"the number of children in '{name}'")
-            case Value(name):
+            case Compares(name) | Value(name):
                 raise NeedsExample(f"the value of '{name}'")
             case _:
                 assert_never(test)
@@ -182,6 +191,14 @@ class Seen:
                 return is_count and int(count) == len(k.accessors.items(owner, relation))
             case Equals(name, value):
                 return bool(plain(k.accessors.read(owner, name, None), name, owner) == value)
+            case Compares(name, fn, bound):
+                value = plain(k.accessors.read(owner, name, None), name, owner)
+                if isinstance(value, str | None):
+                    raise StructureError(
+                        f"the model compares attribute '{name}' of a {type(owner).__name__} with {bound!r}, but its "
+                        f"value is {value!r:.60}; it must be a number."
+                    )
+                return ORDER[fn](value, bound)
             case Value(name):
                 return plain(k.accessors.read(owner, name, None), name, owner)
             case _:

@@ -72,6 +72,8 @@ def minimum(x: Any, y: Any) -> Tensor:
 
 def where(cond: Any, x: Any, y: Any) -> Tensor:
     """`x` where `cond`, else `y`: how a model chooses by a computed value. Both are computed."""
+    if isinstance(cond, Operand):
+        cond = cond._cortex_condition()
     if isinstance(cond, bool):
         a, b = value_of(x), value_of(y)
         return Tensor(pointwise.broadcast_to(a if cond else b, pointwise.broadcast_shapes("where()", a, b)))

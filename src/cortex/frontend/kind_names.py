@@ -6,7 +6,9 @@ import re
 from typing import assert_never
 
 from cortex.frontend.builder import hop_text
-from cortex.ra.ir import Counts, Equals, Fact, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Value
+from cortex.ra.ir import Compares, Counts, Equals, Fact, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Value
+
+OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 def kind_names(guards: list[tuple[Fact, ...]]) -> list[str]:
@@ -48,6 +50,8 @@ def _word(fact: Fact) -> str:
             word = ""
         case Equals(name, value):
             word = f"{name}_{value}" if fact.answer else ""
+        case Compares(name, fn, bound):
+            word = f"{name}_{fn if fact.answer else OPPOSITE[fn]}_{bound}"
         case Value(name):
             word = f"{name}_{fact.answer}"
         case _:

@@ -8,6 +8,7 @@ name belongs to the user's nodes, hence the `_cortex` names.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -15,16 +16,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cortex.frontend.absence import has_default, refuse_absence_test
-from cortex.frontend.arity.counts import ask_equals, ask_value
+from cortex.frontend.arity.counts import ask_compares, ask_equals, ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
 from cortex.frontend.empty_parts import Part
-from cortex.frontend.facts import ABSENT, Path, is_plain, plain
+from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain, plain
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
 from cortex.frontend.tensor import Operand, Tensor
-from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
+from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Order, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
@@ -251,13 +252,16 @@ class Attribute(Operand, StandIn):
         return self._cortex_answer
 
     def __eq__(self, other: object) -> Any:
-        match other:
-            case None:
-                return False
-            case Tensor():
-                return Tensor(self._cortex_value()) == other
-            case Attribute():
-                return self is other or self._cortex_tag() == other._cortex_tag()
+        if other is None:
+            return False
+        if self._cortex_is_elementwise(other):
+            return Tensor(self._cortex_value()) == other
+        if self is other:
+            sample = self._cortex_sample()
+            is_float = sample is ABSENT or isinstance(sample, float | np.floating)
+            return self <= math.inf if is_float else True  # NaN is not what it is
+        if isinstance(other, Attribute):
+            return self._cortex_tag() == other._cortex_tag()
         if not is_plain(other):
             raise fail(
                 f"node.{self._cortex_name} is compared with a {type(other).__name__}; str, int, float and bool are "
@@ -271,7 +275,8 @@ class Attribute(Operand, StandIn):
         return ask_equals(self._cortex_name, plain(other, self._cortex_name, self), path)
 
     def __ne__(self, other: object) -> Any:
-        return Tensor(self._cortex_value()) != other if isinstance(other, Tensor) else not self == other
+        is_elementwise = other is not None and self._cortex_is_elementwise(other)
+        return Tensor(self._cortex_value()) != other if is_elementwise else not self == other
 
     def __hash__(self) -> int:
         return hash(self._cortex_tag())
@@ -345,18 +350,57 @@ class Attribute(Operand, StandIn):
         return round(self._cortex_tag(), digits)
 
     def __lt__(self, other: Any) -> Any:
-        return Tensor(self._cortex_value()) < other if isinstance(other, Tensor) else self._cortex_tag() < other
+        return self._cortex_order("lt", other)
 
     def __le__(self, other: Any) -> Any:
-        return Tensor(self._cortex_value()) <= other if isinstance(other, Tensor) else self._cortex_tag() <= other
+        return self._cortex_order("le", other)
 
     def __gt__(self, other: Any) -> Any:
-        return Tensor(self._cortex_value()) > other if isinstance(other, Tensor) else self._cortex_tag() > other
+        return self._cortex_order("gt", other)
 
     def __ge__(self, other: Any) -> Any:
-        return Tensor(self._cortex_value()) >= other if isinstance(other, Tensor) else self._cortex_tag() >= other
+        return self._cortex_order("ge", other)
+
+    def _cortex_order(self, fn: Order, other: Any) -> Any:
+        """Tensors are compared elementwise, numbers of children one by one; else what the model does depends on it.
+
+        Then what is asked of a number is how it compares: its values would be as many kinds of node.
+        """
+        path = self._cortex_owner._cortex_path()
+        is_number = isinstance(other, int | float | np.number | np.bool_)
+        if self._cortex_is_elementwise(other) or (is_number and any(isinstance(hop, Each) for hop in path)):
+            return ORDER[fn](Tensor(self._cortex_value()), other)
+        if not is_number:
+            return ORDER[fn](self._cortex_tag(), other._cortex_tag() if isinstance(other, Attribute) else other)
+        builder().knowledge.tags.setdefault(self._cortex_name)
+        bound = plain(other, self._cortex_name, self)
+        assert isinstance(bound, int | float)
+        return bound == bound and ask_compares(self._cortex_name, fn, bound, path)  # nothing compares with NaN
+
+    def _cortex_is_elementwise(self, other: object) -> bool:
+        """Does a comparison with `other` compare numbers of arrays?"""
+        is_array = isinstance(other, Tensor) or (isinstance(other, Attribute) and other._cortex_is_array())
+        return is_array or self._cortex_is_array()
+
+    def _cortex_condition(self) -> Any:
+        """What `where` chooses by: a bool of the node, or of each child."""
+        sample = self._cortex_sample()
+        if sample is ABSENT:
+            raise NeedsExample(f"what '{self._cortex_name}' is")
+        if not isinstance(sample, bool | np.bool_):
+            return self
+        is_each = any(isinstance(hop, Each) for hop in self._cortex_owner._cortex_path())
+        return Tensor(self._cortex_value()) > 0 if is_each else bool(self)
 
     # As a field: tensor code computes with its value.
+
+    def _cortex_is_array(self) -> bool:
+        """Is its value an array, or a list of numbers?"""
+        if self._cortex_name in builder().knowledge.accessors.shapes:
+            return True
+        sample = self._cortex_sample()
+        is_list = isinstance(sample, list | tuple) and bool(sample) and all(isinstance(n, int | float) for n in sample)
+        return is_list or isinstance(sample, np.ndarray)
 
     def _cortex_field(self, index: bool) -> Value:
         b = builder()

@@ -46,6 +46,10 @@ class Operand:
     def _cortex_value(self) -> Value:
         raise NotImplementedError
 
+    def _cortex_condition(self) -> Any:
+        """What `where` chooses by."""
+        return self
+
     def __add__(self, other: Any) -> Tensor:
         return Tensor(pointwise.arithmetic("add", value_of(self), value_of(other)))
 

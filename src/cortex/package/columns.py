@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cortex.errors import ModelError
-from cortex.ra.ir import Counts, Equals, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Model, Test, Value
+from cortex.ra.ir import Compares, Counts, Equals, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Model, Test, Value
 
 What = Literal["integers", "numbers", "codes", "lengths", "presence"]
 
@@ -48,12 +48,15 @@ def _column(name: str, dtype: str | None, tests: list[tuple[str, Any]]) -> Colum
     constants = list(dict.fromkeys((type(c), c) for fact in asked for c in _constants(fact.test, fact.answer)))
     nullable = any(isinstance(f.test, IsNone) and f.answer is True for f in asked) or (type(None), None) in constants
     values = tuple(c for _, c in constants if c is not None)
+    compared = any(isinstance(f.test, Compares) for f in asked)
     has_length = any(isinstance(f.test, Length | HasLength) for f in asked)
     if has_length and (dtype is not None or values):
         raise ModelError(f"export: the model asks for the length of '{name}' and for its value; C has no such column.")
     what: What
     if dtype is not None:
         what = "integers" if dtype == "i64" else "numbers"
+    elif compared:
+        what = "numbers"
     elif has_length:
         what = "lengths"
     elif not values and not any(isinstance(f.test, Counts) for f in asked):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil, floor, inf, nextafter
 from typing import Any
 
+from cortex.frontend.facts import ORDER
 from cortex.package.columns import Column
 from cortex.package.literals import array, path_text
+from cortex.ra.ir import Order
 
 UNKNOWN = -1
 
@@ -59,6 +62,8 @@ class Decisions:
             case "length":
                 found = [_answer(count, branch) for count, branch in to.items()]
                 return self._text(subject, number, path, found, to.get(0, UNKNOWN), UNKNOWN)
+            case "compares":
+                return self._compares(number, about[1], about[2], path, yes, no)
             case "equals":
                 found = _answers(column, lambda v: v == about[1], about[1], yes)
                 return self._text(subject, number, path, found, yes if about[1] is None else no, no)
@@ -71,6 +76,15 @@ class Decisions:
                     found += _answers(column, lambda v, k=kind, w=value: type(v) is k and v == w, value, branch)  # type: ignore[misc]
                 none = next((branch for _, value, branch in known if value is None), UNKNOWN)
                 return self._text(subject, number, path, found, none, UNKNOWN)
+
+    def _compares(self, number: int, fn: Order, bound: float, path: Any, yes: int, no: int) -> str:
+        is_float = self._columns[number].is_float
+        last = _last_double(fn, bound) if is_float else _last_integer(fn, bound)
+        if last is None:
+            return self._text("NUMBERS" if is_float else "INTEGERS", number, path, [], UNKNOWN, no)
+        answers = [f"{{0, {_double(last)}, {yes}}}" if is_float else _answer(int(last), yes)]
+        subject = ("LOW" if fn in ("lt", "le") else "HIGH") + ("_NUMBERS" if is_float else "_INTEGERS")
+        return self._text(subject, number, path, answers, UNKNOWN, no)
 
     def _of_list(self, op: str, about: list[Any], path: Any, to: Mapping[Any, int]) -> str:
         """Arrays have a list, empty perhaps, at every node: none is None, and none equals anything."""
@@ -103,6 +117,31 @@ def _answers(column: Column, fits: Callable[[Any], bool], value: Any, branch: in
     if column.is_float:
         return [f"{{0, {_double(value)}, {branch}}}"] if value == value else []
     return [_answer(int(value), branch)] if value == value and abs(value) < 2**63 and int(value) == value else []
+
+
+def _last_double(fn: Order, bound: float) -> float | None:
+    """The last double, up or down, that compares so with `bound`; None if none does."""
+    toward = -inf if fn in ("lt", "le") else inf
+    try:
+        last = float(bound)
+    except OverflowError:
+        last = inf if bound > 0 else -inf
+    while not ORDER[fn](last, bound):
+        if last == toward:
+            return None
+        last = nextafter(last, toward)
+    return last
+
+
+def _last_integer(fn: Order, bound: float) -> int | None:
+    """The same of integers of 64 bits."""
+    least, most, is_low = -(2**63), 2**63 - 1, fn in ("lt", "le")
+    if abs(bound) == inf:
+        return None if is_low != (bound > 0) else most if is_low else least
+    last = {"lt": ceil(bound) - 1, "le": floor(bound), "gt": floor(bound) + 1, "ge": ceil(bound)}[fn]
+    if is_low:
+        return min(last, most) if last >= least else None
+    return max(last, least) if last <= most else None
 
 
 def _double(value: float) -> str:

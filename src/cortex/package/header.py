@@ -115,6 +115,8 @@ def _meaning(m: Model, c: ColumnMember) -> str:
             return f"per node the length of its '{name}'"
         case "numbers":
             shape = () if field is None else field.type.shape
+            if not shape:
+                return f"per node its '{name}', a number"
             return f"per node its '{name}': {prod(shape)} numbers" + (f", shape {shape}" if len(shape) != 1 else "")
         case _:
             limit = None if field is None else field.limit

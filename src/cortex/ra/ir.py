@@ -10,7 +10,7 @@ child states to states.
            | Concat | Slice | Reshape | Transpose | Broadcast | Lookup         data movement
     Hop    = Slot | Item | Each                                                one step down the structure
     Test   = IsLeaf | IsAboveLeaves                                            what a guard asks
-           | IsNone | Length | HasLength | Counts | Equals | Value
+           | IsNone | Length | HasLength | Counts | Equals | Compares | Value
 
 The graph of a kind is a list of lets in an order in which every operand precedes its use; operands are names.
 A let is *per node* (`over` is None) or *per edge* of one list relation (`over` names it): then it has one
@@ -285,6 +285,22 @@ class Equals(Node):
     path: tuple[Hop, ...] = ()
 
 
+Order: TypeAlias = Literal["lt", "le", "gt", "ge"]
+
+
+@node
+class Compares(Node):
+    """Is the attribute `name`, a number, less than `bound` ("lt"), at most ("le"), more ("gt") or at least that ("ge")?
+
+    A NaN is neither; no `bound` is one.
+    """
+
+    name: str
+    fn: Order
+    bound: int | float
+    path: tuple[Hop, ...] = ()
+
+
 @node
 class Value(Node):
     """The value of the attribute `name`, a str, int, float or bool."""
@@ -293,7 +309,7 @@ class Value(Node):
     path: tuple[Hop, ...] = ()
 
 
-Test: TypeAlias = "IsLeaf | IsAboveLeaves | IsNone | Length | HasLength | Counts | Equals | Value"
+Test: TypeAlias = "IsLeaf | IsAboveLeaves | IsNone | Length | HasLength | Counts | Equals | Compares | Value"
 
 
 @node

@@ -18,7 +18,7 @@ from typing import assert_never
 from cortex.ra import ir
 from cortex.ra.shapes import terms
 
-_INFIX = {
+INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "eq": "==", "ne": "!=", "and": "and", "or": "or",
 }  # fmt: skip
@@ -132,7 +132,7 @@ def _op(op: ir.Op, names: Mapping[str, str], shapes: Mapping[str, tuple[int, ...
         case ir.Unary(fn, x):
             return f"{fn}({of(x)})"
         case ir.Binary(fn, x, y):
-            return f"{of(x)} {_INFIX[fn]} {of(y)}" if fn in _INFIX else f"{fn}({of(x)}, {of(y)})"
+            return f"{of(x)} {INFIX[fn]} {of(y)}" if fn in INFIX else f"{fn}({of(x)}, {of(y)})"
         case ir.Where(cond, x, y):
             return f"where({of(cond)}, {of(x)}, {of(y)})"
         case ir.Cast(x, dtype):
@@ -202,6 +202,9 @@ def _fact(fact: ir.Fact) -> str:
             return f"{_path(path)}.{name} {'==' if answer else '!='} len({_path(path)}.{relation})"
         case ir.Equals(name, value, path):
             return f"{_path(path)}.{name} {'==' if answer else '!='} {value!r}"
+        case ir.Compares(name, fn, bound, path):
+            question = f"{_path(path)}.{name} {INFIX[fn]} {bound!r}"
+            return question if answer else f"not {question}"
         case ir.Value(name, path):
             return f"{_path(path)}.{name} is {answer!r}"
         case _:

@@ -30,6 +30,7 @@ from cortex.ir.node import walk
 from cortex.lower.linear_form import WINDOW_NODES, LinearForm
 from cortex.ra.guards import can_be_leaf, length_told
 from cortex.ra.ir import (
+    Compares,
     Counts,
     Each,
     Equals,
@@ -241,6 +242,8 @@ def _test(test: Test) -> tuple[Any, ...]:
             return ("counts", name, relation, _path(path))
         case Equals(name, value, path):
             return ("equals", name, value, _path(path))
+        case Compares(name, fn, bound, path):
+            return ("compares", name, fn, bound, _path(path))
         case Value(name, path):
             return ("value", name, _path(path))
         case _:
@@ -270,10 +273,8 @@ def _tested(m: Model) -> Iterator[str]:
             match fact.test:
                 case IsLeaf() | IsAboveLeaves():
                     pass
-                case IsNone(name) | Length(name) | HasLength(name) | Counts(name) | Equals(name) | Value(name):
-                    yield name
-                case _:
-                    assert_never(fact.test)
+                case test:
+                    yield test.name
 
 
 def _fields(kind: Kind) -> Iterator[Field]:

@@ -8,8 +8,22 @@ from typing import Any
 import numpy as np
 
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.facts import ORDER
 from cortex.frontend.fields import Accessors
-from cortex.ra.ir import Counts, Equals, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Model, Test, Value
+from cortex.ra.ir import (
+    Compares,
+    Counts,
+    Equals,
+    HasLength,
+    IsAboveLeaves,
+    IsLeaf,
+    IsNone,
+    Length,
+    Model,
+    Test,
+    Value,
+)
+from cortex.ra.show import INFIX
 
 
 def why_unknown(m: Model, checked: Sequence[CheckedLengths | None], node: Any, accessors: Accessors) -> str:
@@ -63,6 +77,8 @@ def _answer(m: Model, test: Test, node: Any, accessors: Accessors) -> tuple[str,
             return f"(len(node.{name}) == {count})", len(accessors.items(node, name)) == count
         case Equals(name, value):
             return f"(node.{name} == {value!r})", bool(accessors.read(node, name, None) == value)
+        case Compares(name, fn, bound):
+            return f"(node.{name} {INFIX[fn]} {bound!r})", ORDER[fn](accessors.read(node, name, None), bound)
         case Value(name):
             return f"node.{name}", accessors.read(node, name, None)
         case Counts(name, relation):

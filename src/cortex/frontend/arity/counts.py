@@ -7,10 +7,10 @@ the length of the list, the length is asked for instead, which leaves one questi
 from __future__ import annotations
 
 from cortex.frontend.builder import builder
-from cortex.frontend.facts import Answer, Path, Seen
+from cortex.frontend.facts import ORDER, Answer, Path, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Restart
-from cortex.ra.ir import Counts, Equals, Fact, Length, Value
+from cortex.ra.ir import Compares, Counts, Equals, Fact, Length, Order, Value
 
 
 def ask_value(name: str, path: Path) -> Answer:
@@ -23,6 +23,20 @@ def ask_equals(name: str, value: Answer, path: Path) -> Answer:
     """Does an attribute equal `value`?"""
     length = _length(name, path)
     return builder().facts.ask(Equals(name, value, path)) if length is None else length == value
+
+
+def ask_compares(name: str, fn: Order, bound: int | float, path: Path) -> Answer:
+    """How does an attribute compare with a number? One that a loop counts up to is asked for its value instead."""
+    known = _length(name, path)
+    if known is None and _counts_up(name, fn, bound, path):
+        known = builder().facts.ask(Value(name, path))
+    return builder().facts.ask(Compares(name, fn, bound, path)) if known is None else ORDER[fn](known, bound)
+
+
+def _counts_up(name: str, fn: Order, bound: int | float, path: Path) -> bool:
+    """Has the attribute been compared with the two integers before this one, as `while i < node.count` does?"""
+    asked = builder().facts.known
+    return type(bound) is int and all(Compares(name, fn, bound - i, path) in asked for i in (1, 2))
 
 
 def _length(name: str, path: Path) -> Answer:

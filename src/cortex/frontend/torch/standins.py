@@ -159,9 +159,6 @@ class TorchNode(Place):
         return dir(self._cortex_sample) if asked_by_user() else []
 
 
-ORDER = ("lt", "le", "gt", "ge")
-
-
 class NodeField(TorchAttribute):
     """A number, a text, an array or a tensor that a node holds."""
 
@@ -186,14 +183,6 @@ class NodeField(TorchAttribute):
 
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
-
-    def _cortex_compare(self, name: str, other: object) -> Any:
-        """What is asked of a number in an order is how it compares: its values would be as many kinds of node."""
-        sample, is_count = self._cortex_sample(), tracing().knowledge.counts.get(self._cortex_name) is not None
-        if name in ORDER and type(sample) in (int, float) and type(other) in (int, float) and not is_count:
-            number = (Attr("__float__"), Called(())) if isinstance(other, float) else ()
-            return ask_value((*self._cortex_steps, *number, Attr(f"__{name}__"), Called((other,))))
-        return super()._cortex_compare(name, other)
 
     def __contains__(self, item: object) -> bool:
         return item in self._cortex_tag()

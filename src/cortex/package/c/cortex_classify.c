@@ -44,14 +44,23 @@ static int32_t answer(const cortex_linear *l, const cortex_test *test, int32_t n
       column = &l->in->columns[test->number];
       if (!is_present(column, node)) return test->none;
       if (test->num_answers == 0) return test->otherwise; /* a column of which only this is asked has no values */
-      if (test->subject == CORTEX_OF_NUMBERS) number = ((const float *)column->values)[node];
+      if (test->subject >= CORTEX_OF_NUMBERS) number = ((const float *)column->values)[node];
       else integer = ((const int64_t *)column->values)[node];
       if (test->subject == CORTEX_OF_COUNT)
         integer = integer == l->list_len[(int64_t)node * l->d->num_lists + test->list];
   }
   for (int32_t i = 0; i < test->num_answers; ++i) {
     const cortex_answer *known = &test->answers[i];
-    if (test->subject == CORTEX_OF_NUMBERS ? known->number == number : known->integer == integer) return known->branch;
+    int fits = 0;
+    switch (test->subject) {
+      case CORTEX_OF_NUMBERS: fits = number == known->number; break;
+      case CORTEX_OF_LOW_NUMBERS: fits = number <= known->number; break;
+      case CORTEX_OF_HIGH_NUMBERS: fits = number >= known->number; break;
+      case CORTEX_OF_LOW_INTEGERS: fits = integer <= known->integer; break;
+      case CORTEX_OF_HIGH_INTEGERS: fits = integer >= known->integer; break;
+      default: fits = integer == known->integer;
+    }
+    if (fits) return known->branch;
   }
   return test->otherwise;
 }
