@@ -21,6 +21,7 @@ from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
 from cortex.frontend.empty_parts import Part
 from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain, plain
+from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
@@ -420,7 +421,7 @@ class Attribute(Operand, StandIn):
         return self._cortex_field(index=True)
 
 
-class IndexableAttribute(Attribute):
+class IndexableAttribute(IndexArithmetic, Attribute):
     """An attribute that may be a list. Python and torch take what can be indexed for a sequence, so numbers cannot."""
 
     __slots__ = ()
