@@ -62,6 +62,14 @@ BODIES = {
     "embedding_float": "return w.emb[w.b[0]]",
     "embedding_second_axis": "return w.emb[:, node.word]",
     "numpy_index": "return table[node.word]",
+    "index_minus": "return w.emb[node.word - 1]",
+    "index_negated": "return w.emb[-node.word]",
+    "index_from_the_end": "return w.emb[8 - node.word]",
+    "index_scaled_and_negative": "return w.emb[3 * node.word - 2]",
+    "index_beyond": "return w.emb[node.word + 9]",
+    "index_xor": "return w.emb[node.word ^ 1]",
+    "index_and": "return w.emb[3 & node.word]",
+    "index_inverted": "return w.emb[~node.word]",
     # weights
     "unknown_weight": "return w.embedding[node.word]",
     "unknown_weight_group": "return w.cell.bais",
@@ -92,6 +100,7 @@ BODIES = {
     "recursion_too_many": "return w.b if node.is_leaf else f(node.left, w, 3)",
     # arguments that depend on siblings or parents (P.3)
     "argument_tensor": LEAF + "left = f(node.left, w)\nreturn f(node.right, left)",
+    "argument_from_above": LEAF + "h = cortex.tanh(w.b)\nreturn cortex.sum(f(k, h) for k in node.children)",
     "argument_node": "return w.b if node.is_leaf else f(f(node.left, w), w)",
     "argument_weights": "return w.b if node.is_leaf else f(node.left, w.cell)",
     # children
@@ -128,11 +137,25 @@ BODIES = {
     "state_fits_nothing_named": "h = f(node.left, w).h\nreturn cortex.state(h=w.W @ h)",
     "state_fits_nothing_later": "h = w.U @ f(node.left, w)\nreturn cortex.tanh(h) + w.W",
     "state_wrong_anyway": "h = cortex.sum(f(k, w) for k in node.children)\nx = w.W @ w.b\nreturn h + x",
+    "state_grows": "return cortex.concat([f(node.left, w), f(node.right, w)])",
+    "state_of_other_size": "return w.b * (cortex.zeros(5) @ f(node.left, w))",
+    # mistakes in models without a base case: said as if there were one
+    "no_base_return_nothing": "h = w.b + cortex.sum(f(k, w) for k in node.children)",
+    "no_base_return_dict": 'h = w.b + cortex.sum(f(k, w)["h"] for k in node.children)\nreturn {"h": h, "c": w.U @ h}',
+    "no_base_numpy": "return np.tanh(w.b + cortex.sum(f(k, w) for k in node.children))",
+    "no_base_builtin_sum": "return cortex.tanh(w.b + w.U @ sum(f(k, w) for k in node.children))",
+    "no_base_if_tensor": "h = w.b + cortex.sum(f(k, w) for k in node.children)\nreturn h if h[0] > 0 else -h",
+    "no_base_weight_columns": "return cortex.tanh(w.emb[node.word] + w.W @ cortex.sum(f(k, w) for k in node.children))",
+    "no_base_weight_rows": "return w.W[0] + w.U @ cortex.sum(f(k, w) for k in node.children)",
+    "no_base_form": "h = w.b + cortex.sum(f(k, w) for k in node.children)\nreturn cortex.state(h=h, c=w.U @ h)",
+    "no_base_unknown_state": "return cortex.state(h=w.b + cortex.sum(f(k, w).c for k in node.children))",
+    "no_base_raises": "h = w.b + cortex.sum(f(k, w) for k in node.children)\nreturn h.tanh()",
     "none_as_tensor": "return w.b * None",
     "list_as_tensor": "return w.b * [1, 2, 3, 4]",
     "object_as_tensor": 'return w.b * "x"',
     "kept_tensor": "kept.append(w.b)\nreturn w.b if node.is_leaf else f(node.left, w) + kept[0]",
     "needs_structure": "return w.W @ node.x",
+    "unknown_function": "h = cortex.tanh(w.b)\nreturn cortex.argmax(h)",
 }
 
 
@@ -169,6 +192,13 @@ NODES: dict[str, tuple[str, Any]] = {
     "node_text_as_number": ("return w.b * node.label", {"label": "text"}),
     "node_float_as_index": ("return w.emb[node.label] if node.op else w.b", {"op": "x", "label": 0.5}),
     "node_missing_attribute": ("return w.b if node.label == 3 else -w.b", {}),
+    "node_quotient_as_index": ("return w.emb[node.word / 2]", {"word": 4}),
+    "node_unknown_function": ("return cortex.argmax(w.b)", {}),
+    "node_sum_of_nothing": ("return w.b + cortex.sum([f(k, w) for k in node.children[1:]])", {"children": []}),
+    "node_fact_of_nothing": (
+        "return w.b + cortex.sum(w.V[i] @ f(k, w) for i, k in enumerate(node.children) if k.is_leaf)",
+        {"children": []},
+    ),
     "node_object_as_tag": ('return w.b if node.label == "x" else -w.b', {"label": object}),
 }
 
@@ -209,15 +239,16 @@ def test_not_a_model() -> None:
         cortex.model(3)  # type: ignore[arg-type]
 
 
-def test_model_inside_another() -> None:
+def test_model_inside_another(golden: Callable[[str, str], None]) -> None:
     other = define("other", "return w.b")
 
     @cortex.model
     def outer(node: Any, w: Any) -> Any:
         return other(node.left, w)
 
-    with pytest.raises(cortex.ModelError, match="'f' is called inside model 'outer'"):
+    with pytest.raises(cortex.ModelError, match="'f' is called inside model 'outer'") as caught:
         Trace(outer, WEIGHTS).model()
+    golden("errors/model/model_inside_another", caught.value.message)
 
 
 def test_signals_pass_through_the_users_handlers() -> None:

@@ -75,6 +75,8 @@ class Builder:
     """Per-edge lets made outside any comprehension over their relation: where such a value escapes."""
     gathering: int = 0
     """How many reductions are waiting for the next item of what they reduce."""
+    supposed: dict[object, object] = field(default_factory=dict)
+    """Items of empty lists that are supposed to be there at the moment, to find the shape of what they would give."""
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
@@ -104,6 +106,8 @@ class Builder:
             if over is not None and not self.iterating.get(over):
                 self.outside.add(let.name)
             self._shared[key] = Value(self, let)
+            if self.knowledge.guess is not None and not isinstance(op, State):
+                self.knowledge.guess.steps += 1
         return self._shared[key]
 
     def _fresh(self, op: Op) -> str:

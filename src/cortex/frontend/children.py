@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 from cortex.frontend import movement, pointwise, reduction
 from cortex.frontend.builder import Builder, Site, Value, builder
 from cortex.frontend.counting import refuse_counting
+from cortex.frontend.empty_parts import Part, Supposed, next_of
 from cortex.frontend.pointwise import arithmetic, broadcast_to, fill, unary
 from cortex.frontend.spans import fail, user_frame
 from cortex.frontend.tensor import Operand, Tensor, value_of
@@ -140,33 +141,31 @@ def is_list(x: Operand) -> bool:
     return isinstance(x, EdgeValues) or getattr(x, "_cortex_name", None) in builder().knowledge.lists
 
 
-def gather(what: str, items: Iterable[Any]) -> list[Value]:
-    """The values of an iterable. What a comprehension over children yields is per edge, even a constant."""
+END = object()
+
+
+def gather(what: str, items: Iterable[Any]) -> tuple[list[Value], list[Value]]:
+    """The values of an iterable. What a comprehension over children yields is per edge, even a constant.
+
+    The second list has values that there would be if an empty part of the children were not empty.
+    """
     if isinstance(items, Operand) and not isinstance(items, EdgeValues):
         raise fail(f"{what}() of nodes: reduce tensors of the children: cortex.{what}(f(k) for k in node.children).")
     b = builder()
     running = {r for r, sites in b.iterating.items() if sites}
     found: list[Value] = []
+    supposed = Supposed(b)
     iterator = iter(items)
-    while (item := _next(b, iterator)) is not END:
+    while (item := next_of(b, iterator, END)) is not END:
         value = value_of(item)
         started = [r for r, sites in b.iterating.items() if sites and r not in running]
+        if supposed.takes(value):
+            continue
         if started and value.over is None:
             value = broadcast_to(value, value.shape, over=started[0])
         found.append(value)
-    return found
-
-
-END = object()
-
-
-def _next(b: Builder, iterator: Iterator[Any]) -> Any:
-    """The next item; while the user's generator makes it, `b.gathering` says that a reduction waits for it."""
-    b.gathering += 1
-    try:
-        return next(iterator, END)
-    finally:
-        b.gathering -= 1
+    supposed.end()
+    return found, supposed.values
 
 
 def _is_finished(value: Value) -> bool:
@@ -196,9 +195,17 @@ def _all_at_once(x: Value) -> Iterator[None]:
 
 def reduce_items(what: str, fn: Literal["add", "max", "min"], items: Iterable[Any]) -> Value:
     """sum, max or min of the items of an iterable: over children, or of several tensors."""
-    values = gather(what, items)
+    return _reduced(what, fn, *gather(what, items))
+
+
+def _reduced(what: str, fn: Literal["add", "max", "min"], values: list[Value], supposed: list[Value]) -> Value:
+    if not values and supposed:
+        return fill(0.0, pointwise.broadcast_shapes(f"{what}()", *supposed))
     if not values:
-        raise fail(f"{what}() of nothing: the shape of the result is not known. Use cortex.zeros(...) in that case.")
+        raise fail(
+            f"{what}() of nothing: the shape of the result is not known. Put a generator over the children itself into "
+            f"it, cortex.{what}(f(k) for k in node.children[1:]), which is 0 over none, or use cortex.zeros(...) then."
+        )
     finished = [_is_finished(v) for v in values]
     if any(finished) and fn != "add" and len(values) > 1:
         raise fail(f"{what}() of values per child together with others; reduce over the children first.")
@@ -211,7 +218,7 @@ def reduce_items(what: str, fn: Literal["add", "max", "min"], items: Iterable[An
 
 def mean_items(items: Iterable[Any]) -> Value:
     """The mean over children (0 over none), or of several tensors."""
-    values = gather("mean", items)
+    values, supposed = gather("mean", items)
     if len(values) == 1 and _is_finished(values[0]):
         relation = values[0].over
         assert relation is not None
@@ -219,13 +226,16 @@ def mean_items(items: Iterable[Any]) -> Value:
         return arithmetic("div", over_children("add", values[0]), arithmetic("max", count, fill(1.0)))
     if any(map(_is_finished, values)):
         raise fail("mean() of values per child together with others; reduce over the children first.")
-    tensors = [Tensor(v) for v in values]
-    return arithmetic("div", reduce_items("mean", "add", tensors), fill(len(tensors)))
+    total = _reduced("mean", "add", values, supposed)
+    return arithmetic("div", total, fill(len(values))) if values else total
 
 
 def softmax_items(items: Iterable[Any]) -> EdgeValues | list[Tensor]:
     """The softmax over children, elementwise: one value per child; or of several tensors, as a list."""
-    values = gather("softmax", items)
+    values, supposed = gather("softmax", items)
+    if not values and supposed:
+        shape = pointwise.broadcast_shapes("softmax()", *supposed)
+        return Part([], lambda: Tensor(fill(0.0, shape)))
     if len(values) == 1 and _is_finished(values[0]):
         largest = over_children("max", values[0])
         with _all_at_once(values[0]):

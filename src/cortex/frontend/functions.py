@@ -9,7 +9,7 @@ from cortex.frontend import children, contraction, indexing, movement, pointwise
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import arithmetic, comparison, fill
 from cortex.frontend.spans import fail
-from cortex.frontend.tensor import Operand, Tensor, index_of, value_of
+from cortex.frontend.tensor import Operand, Tensor, row_of, value_of
 
 
 def sigmoid(x: Any) -> Tensor:
@@ -120,7 +120,7 @@ def embedding(table: Any, index: Any) -> Tensor:
         return Tensor(indexing.index_value(value_of(table), (index,)))
     if not isinstance(index, Operand):
         raise fail(f"embedding(): the index is a {type(index).__name__}; it must be an integer field: node.word.")
-    return Tensor(indexing.lookup(value_of(table), index_of(index)))
+    return Tensor(row_of(value_of(table), index))
 
 
 def softmax(x: Any, axis: int = -1) -> Any:

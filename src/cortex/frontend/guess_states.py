@@ -6,12 +6,15 @@ come from the weights and fields. Exactly one form has to work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from cortex.errors import ModelError
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample, Signal
+from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import Form, Guess, StateForm
 from cortex.ra.ir import TensorType
 
@@ -29,8 +32,25 @@ FORMS: tuple[tuple[Form, int], ...] = (
 
 Trace = Callable[[], StateForm]
 
-Problem = tuple[ModelError, str]
-"""What went wrong under a supposition, and the supposition."""
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What went wrong under a supposition, and how far the model came: what goes furthest is nearest to be right."""
+
+    error: ModelError
+    supposed: Guess
+    turn: int
+    """How often the result of a supposition had been taken as the next one."""
+
+    @property
+    def reached(self) -> tuple[int, int, int]:
+        """The turn, how much was computed in it, and the line."""
+        return self.turn, self.supposed.steps, self.error.span.line if self.error.span else 0
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """How many axes the states were supposed to have."""
+        return tuple(len(t.shape) for t in self.supposed.types.values())
 
 
 def guess_states(k: Knowledge, traces: Sequence[Trace]) -> StateForm:
@@ -62,37 +82,50 @@ def guess_states(k: Knowledge, traces: Sequence[Trace]) -> StateForm:
 
 
 def _none(k: Knowledge, problems: list[Problem]) -> ModelError:
-    """Nothing fits. The problem is told that came last in the model, and what was supposed, if that matters."""
+    """Nothing fits. Told is what stopped the suppositions that came furthest, as it would be with known states.
+
+    What they are is said if it matters, and in the first place if several sizes came equally far.
+    """
     unknown = f"the states of model '{k.name}' cannot be found: every kind of node calls the model"
     remedy = "Give nodes without children a branch of their own: if node.is_leaf: return ..."
     if not problems:
         return ModelError(f"{unknown}. {remedy}", k.definition)
-    last = max(_line(error) for error, _ in problems)
-    problems = [(error, supposed) for error, supposed in problems if _line(error) == last]
-    error, supposed = problems[0]
-    if len(problems) > 1 and len({(error.message, error.span) for error, _ in problems}) == 1:
-        return error
-    message = f"{unknown}, and no shape fits. {remedy} If a call returned {supposed}: {error.message}"
-    return ModelError(message, error.span)
+    furthest = max(problem.reached for problem in problems)
+    problems = [problem for problem in problems if problem.reached == furthest]
+    first = problems[0]
+    if len(problems) > 1 and _is_one(problems):
+        return first.error
+    supposed, message = first.supposed.text(), first.error.message
+    if _is_one([problem for problem in problems if problem.ranks == first.ranks]):
+        told = (
+            f"{message} This is so if a call of {k.name} returns {supposed}, which leads furthest. If it has to return "
+            f"something else: {remedy[0].lower()}{remedy[1:]}"
+        )
+    else:
+        told = f"{unknown}, and no shape fits. {remedy} If a call returned {supposed}: {message}"
+    return ModelError(told, first.error.span)
 
 
-def _line(error: ModelError) -> int:
-    return error.span.line if error.span else 0
+def _is_one(problems: list[Problem]) -> bool:
+    """Is the same wrong at the same place in all of them?"""
+    return len({(problem.error.message, problem.error.span) for problem in problems}) == 1
 
 
 def _settled(k: Knowledge, guess: Guess, traces: Sequence[Trace], problems: list[Problem]) -> dict[StateForm, None]:
     """The form that a supposition leads to, if any. A wrong one can fail in any way, also in the user's code."""
+    turns: list[Guess] = []
     try:
-        form = _settle(k, guess, traces)
+        form = _settle(k, guess, traces, turns)
         return {} if form is None else {_least(k, form, traces): None}
     except ModelError as error:
-        assert k.guess is not None
-        if k.guess.form != "named" or k.guess.types:  # else no state was read by name, so that they have none
-            problems.append((error, k.guess.text()))
-    except Exception:  # whatever the model raises where the guess is wrong: it is one guess less
-        pass
+        problem = error
+    except Exception as error:  # whatever the model raises where the guess is wrong: it is one guess less
+        message = f"model '{k.name}' raised {type(error).__name__}: {error}."
+        problem = ModelError(message, span_of_error(error) or k.definition)
     finally:
         k.guess = None
+    if guess.form != "named" or turns[-1].types:  # else no state was read by name, so that they have none
+        problems.append(Problem(problem, turns[-1], len(turns)))
     return {}
 
 
@@ -107,21 +140,42 @@ def _only(k: Knowledge, forms: list[StateForm]) -> StateForm:
     )
 
 
-def _settle(k: Knowledge, guess: Guess, traces: Sequence[Trace]) -> StateForm | None:
-    """The form that a supposition leads to, or None where it never becomes its own result."""
+def _settle(k: Knowledge, guess: Guess, traces: Sequence[Trace], turns: list[Guess]) -> StateForm | None:
+    """The form that a supposition leads to, or None where another number of states is one to try anyway.
+
+    `turns` gets the suppositions on the way.
+    """
     for _ in range(ROUNDS):
         k.guess = guess
+        turns.append(guess)
         forms = _forms(traces)
-        if any(f.form != guess.form or (f.form == "tuple" and len(f.names) != guess.count) for f in forms):
+        other = [form for form in forms if form.form != guess.form]
+        if other:
+            raise _differs(k, _text(other[0].form, other[0].names), _text(guess.form, guess.types))
+        if guess.form == "tuple" and any(len(form.names) != guess.count for form in forms):
             return None
         results = [dict(zip(form.names, form.types, strict=True)) for form in forms]
-        if any(not guess.types.keys() <= types.keys() for types in results):
-            return None
+        for types in results:
+            missing = [name for name in guess.types if name not in types]
+            if missing:
+                names = ", ".join(f"'{name}'" for name in types)
+                raise ModelError(f"the model has no state '{missing[0]}'; its states are {names}.", k.definition)
         changed = [types for types in results if any(types[name] != kind for name, kind in guess.types.items())]
         if not changed:
             return forms[0]
         guess = Guess(guess.form, guess.shape, guess.count, changed[0])
-    return None
+    raise _differs(k, forms[results.index(changed[0])].text(), turns[-1].text())
+
+
+def _differs(k: Knowledge, returned: str, used: str) -> ModelError:
+    told = f"model '{k.name}' returns {returned}, but its calls are used as {used}."
+    return ModelError(f"{told} A call gives what the model returns.", k.definition)
+
+
+def _text(form: Form, names: Iterable[str]) -> str:
+    """As `StateForm.text`, without shapes."""
+    named = f"state({', '.join(f'{name}=...' for name in names)})"
+    return {"bare": "one tensor", "tuple": "a tuple of tensors", "named": named}[form]
 
 
 def _least(k: Knowledge, form: StateForm, traces: Sequence[Trace]) -> StateForm:
@@ -169,10 +223,10 @@ def _forms(traces: Sequence[Trace]) -> list[StateForm]:
 
 
 def _shapes(k: Knowledge) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Vectors and square matrices of the sizes that occur in weights, closed-over arrays and fields."""
+    """Vectors and square matrices of the sizes in weights, closed-over arrays and fields; the most frequent first."""
     known = [k.weights.shape(name) for name in k.weights.names] + [t.shape for t in k.fields.values()]
     known += [array.shape for array in k.model.closed_over()]
-    sizes = dict.fromkeys(n for shape in known for n in shape)
+    sizes = [n for n, _ in Counter(n for shape in known for n in shape).most_common()]
     return [(n,) for n in sizes], [(n, n) for n in sizes if (n, n) in known]
 
 

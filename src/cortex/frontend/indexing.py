@@ -16,7 +16,8 @@ def lookup(table: Value, index: Value) -> Value:
     if index.dtype != "i64" or index.shape:
         raise fail(
             f"a table is indexed by one integer field of a node, as in w.emb[node.word], not by {index.text()} of "
-            f"{'truth values' if index.dtype == 'bool' else 'floats'}."
+            f"{'truth values' if index.dtype == 'bool' else 'floats'}. What is computed from fields can be a field: "
+            'fields={"row": lambda node: ...}, and w.emb[node.row].'
         )
     if not table.shape:
         raise fail(f"{table.text()} cannot be indexed: it is a scalar. A table has one row for each index.")

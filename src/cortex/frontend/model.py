@@ -137,7 +137,8 @@ class RecursiveModel(TracedModel):
         if b.knowledge.model is not self:
             raise fail(
                 f"model '{self.name}' is called inside model '{b.knowledge.name}': a model may call itself only. "
-                "Compute both in one model and return both results as states."
+                f"Compute both in one model and return both results as states, cortex.state({b.knowledge.name}=..., "
+                f"{self.name}=...), or compile a torch module, whose methods may call one another."
             )
         try:
             given = self.signature.bind_partial(*args, **kwargs).arguments
@@ -189,8 +190,10 @@ class RecursiveModel(TracedModel):
             if isinstance(value, Operand | StateRecord):
                 raise fail(
                     f"argument '{name}' of a recursive call of {self.name} is a computed value (P.3): a call may not "
-                    "depend on results of siblings or of the nodes above. Return what the parent needs as a state and "
-                    "combine it there."
+                    "depend on results of siblings or of the nodes above. Return what a node needs from below as a "
+                    "state and combine it there. What it needs from above is computed by a torch module, which may "
+                    "pass it down, or by a model of its own before: it recurses into the node above (fields="
+                    '{"above": "parent"}), and its results are a field of the nodes for this one.'
                 )
             if isinstance(value, WeightSpace) and isinstance(top, WeightSpace) and value is not top:
                 raise fail(

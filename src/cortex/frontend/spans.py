@@ -17,6 +17,9 @@ from cortex.ir.source import Span
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 PACKAGE = os.path.dirname(os.path.dirname(HERE)) + os.sep
+NAMES = PACKAGE + "__init__.py"
+"""Where public names of Cortex are looked up: what it raises is about the line that asked for one."""
+
 LIBRARIES = tuple({os.path.abspath(p) + os.sep for p in map(sysconfig.get_path, ("stdlib", "purelib", "platlib")) if p})
 DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
 """Library code that asks for an object's class on behalf of its caller: `isinstance` with an abstract class,
@@ -93,7 +96,7 @@ def span_of_error(error: BaseException) -> Span | None:
     trace, found = error.__traceback__, None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((HERE, _torch_folder())):
+        if not code.co_filename.startswith((HERE, NAMES, _torch_folder())):
             found = span_at(code, trace.tb_lasti)
         trace = trace.tb_next
     return found

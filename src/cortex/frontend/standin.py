@@ -19,7 +19,9 @@ from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_compares, ask_equals, ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
+from cortex.frontend.empty_parts import Part
 from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain, plain
+from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
@@ -101,6 +103,11 @@ def read_attribute(owner: StandIn, name: str) -> Any:
 
 
 def _each_fact(question: str) -> Exception:
+    if builder().supposed:
+        return fail(
+            f"'{question}' of a child decides what is reduced, and this node has none: the shape of the result is not "
+            "known. Give nodes without children a branch of their own: if node.is_leaf: return ..."
+        )
     return fail(
         f"'{question}' of a child inside a comprehension over children: the children are computed together, so what "
         "the model does cannot differ from child to child. Decide it in the call for that child (the model sees "
@@ -207,8 +214,9 @@ class Attribute(Operand, StandIn):
         return length
 
     def _cortex_items(self) -> list[Place]:
-        path = self._cortex_list()
-        return [Place((*path, Item(self._cortex_name, i))) for i in range(self._cortex_length())]
+        path, name = self._cortex_list(), self._cortex_name
+        items = [Place((*path, Item(name, i))) for i in range(self._cortex_length())]
+        return Part(items, lambda: items[0] if items else Place((*path, Each(name))))
 
     def _cortex_is_text(self, use: str) -> bool:
         """Is this a str, so that `use` asks for its characters and not for children?"""
@@ -413,7 +421,7 @@ class Attribute(Operand, StandIn):
         return self._cortex_field(index=True)
 
 
-class IndexableAttribute(Attribute):
+class IndexableAttribute(IndexArithmetic, Attribute):
     """An attribute that may be a list. Python and torch take what can be indexed for a sequence, so numbers cannot."""
 
     __slots__ = ()
@@ -429,6 +437,9 @@ class IndexableAttribute(Attribute):
         if isinstance(key, int) and not -len(items) <= key < len(items):
             raise IndexError(f"node.{self._cortex_name}[{key}]: this node has {len(items)} children there")
         return items[key]
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self._cortex_tag() if self._cortex_is_text("the order") else self._cortex_items())
 
 
 def _is_one_integer(sample: Any) -> bool:

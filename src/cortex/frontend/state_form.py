@@ -38,6 +38,8 @@ class Guess:
     shape: tuple[int, ...]
     count: int = 1
     types: dict[str, TensorType] = field(default_factory=dict)
+    steps: int = 0
+    """How many values have been computed from the states that are supposed."""
 
     def type_of(self, name: str) -> TensorType:
         """The supposed type of a state; remembered, so that the names that are used are known."""

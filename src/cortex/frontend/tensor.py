@@ -160,7 +160,7 @@ class Tensor(Operand):
         items = index if isinstance(index, tuple) else (index,)
         value = self._value
         if items and isinstance(items[0], Operand):
-            value = indexing.lookup(value, index_of(items[0]))
+            value = row_of(value, items[0])
             items = items[1:]
         for item in items:
             if isinstance(item, Operand):
@@ -269,6 +269,12 @@ def index_of(x: Operand) -> Value:
     """An index into a table: an integer field of a node."""
     index = getattr(x, "_cortex_index", None)
     return value_of(x) if index is None else index()
+
+
+def row_of(table: Value, index: Operand) -> Value:
+    """`table[index]`."""
+    row = getattr(index, "_cortex_row", None)
+    return indexing.lookup(table, index_of(index)) if row is None else row(table)
 
 
 def _flat(sizes: tuple[Any, ...]) -> tuple[int, ...]:

@@ -268,14 +268,15 @@ class Trace:
         self.explore()
         assert self._exploration is not None
         if not self._tree.order:
-            asked = ", ".join(self._exploration.open_questions)
-            reason = f" It needs to know {asked}." if asked else ""
-            if not asked and self._exploration.dropped is not None:
-                reason = f" It failed with {type(self._exploration.dropped).__name__}: {self._exploration.dropped}."
+            asked, dropped = ", ".join(self._exploration.open_questions), self._exploration.dropped
+            reason, span = f" It needs to know {asked}." if asked else "", self._knowledge.definition
+            if not asked and dropped is not None:
+                reason = f" It failed with {type(dropped).__name__}: {dropped}."
+                span = span_of_error(dropped) or span
             raise ModelError(
                 f"model '{self._model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] "
                 "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
-                self._knowledge.definition,
+                span,
             )
         shown = self._model.shown_states()
         assembled = assemble(self._knowledge, self._guards())
