@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from cortex.frontend.fields import Accessors
@@ -97,10 +98,14 @@ class Knowledge:
             self.fields[name] = TensorType(shape)
         return self.fields[name]
 
-    def children(self, node: Any) -> list[Any]:
-        """All children of a real node, through every relation known so far."""
-        slots = (self.accessors.read(node, name, None) for name in self.slots)
-        found = [child for child in slots if child is not None]
-        for name in self.lists:
+    def is_of_children(self, name: str) -> bool:
+        """Is a list a relation of the model, or of the length of one? Only such lengths are known when a kind runs."""
+        return name in self.lists or any(name == base and own in self.lists for own, base in self.same_length.items())
+
+    def children(self, node: Any, through: Container[str] | None = None) -> list[Any]:
+        """All children of a real node, through every relation known so far, or through these."""
+        slots, lists = ([n for n in names if through is None or n in through] for names in (self.slots, self.lists))
+        found = [child for name in slots if (child := self.accessors.read(node, name, None)) is not None]
+        for name in lists:
             found += self.accessors.items(node, name)
         return found

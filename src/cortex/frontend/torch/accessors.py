@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
-from cortex.frontend.torch.calls import CALLER, Relation, Row, Storing
+from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing
 from cortex.frontend.torch.steps import NOWHERE, Attr, Meant, Steps, Way, follow, identifier
-
-RESERVED = (CALLER, "call_role", "call_via")
-"""Attributes of calls."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,10 @@ class TorchAccessors(Accessors):
     def steps(self, name: str) -> Steps:
         """The steps that a name stands for."""
         return self._steps[name]
+
+    def is_way(self, name: str) -> bool:
+        """Does a name stand for steps, rather than for a relation?"""
+        return name in self._steps and name not in self._relations
 
     def relate(self, name: str, function: Callable[[Any], Any]) -> None:
         """`name` is a relation whose nodes `function` gives."""
