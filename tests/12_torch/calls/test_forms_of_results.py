@@ -167,3 +167,52 @@ def test_what_callers_cannot_know_is_refused(module: type[nn.Module], turned: bo
         for tree in trees:
             fast(tree)
     assert str(raised.value).startswith(message)
+
+
+class Heights(Base):
+    """The greatest and the least number of what is below, with defaults where there is nothing."""
+
+    def encode(self, node):
+        below = [self.encode(child) for child in node.children]
+        highest, lowest = max((n for _, n, _ in below), default=0), min([n for _, _, n in below], default=0)
+        return self.word(node) + sum(h for h, _, _ in below), 1 + highest, 1 + lowest
+
+    def forward(self, node):
+        h, highest, lowest = self.encode(node)
+        return h / highest + lowest
+
+
+def test_the_greatest_of_none_is_the_default() -> None:
+    module = Heights().eval()
+    fast = cortex.compile(module, examples=[PLAIN])
+    with torch.no_grad():
+        for tree in (*TREES, Node(1, MIXED, PLAIN, Node(1, PLAIN))):
+            torch.testing.assert_close(fast(tree), module(tree))
+
+
+class Valued:
+    def __init__(self, op: str, value: Any = None, left: Any = None, right: Any = None) -> None:
+        self.op, self.value, self.left, self.right = op, value, left, right
+
+
+class Values(Base):
+    """One attribute is a number in some nodes and an index in others."""
+
+    def forward(self, node):
+        if node.op == "number":
+            return torch.ones(4) * node.value
+        if node.op == "word":
+            return self.emb(torch.tensor(node.value))
+        return torch.tanh(self(node.left) + self(node.right))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_attribute_may_be_an_index_in_some_kinds_only(turned: bool) -> None:
+    torch.manual_seed(0)
+    module = Values().eval()
+    trees = [Valued("number", 1.39), Valued("word", 2)]
+    trees.append(Valued("sum", None, Valued("sum", None, *trees), Valued("number", -0.5)))
+    fast = cortex.compile(module, examples=trees[::-1] if turned else trees)
+    with torch.no_grad():
+        for tree in trees:
+            torch.testing.assert_close(fast(tree), module(tree))

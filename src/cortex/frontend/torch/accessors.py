@@ -141,6 +141,12 @@ class TorchAccessors(Accessors):
             self._itemize(self.name(relation.steps) if isinstance(relation, Relation) else name)
         return super().items(node, name)
 
+    def add_name(self, other: str, name: str) -> None:
+        """`other` is a second name for the steps of `name`."""
+        self._steps[other] = self._steps[name]
+        if name in self._careful:
+            self._careful.add(other)
+
     def renamed(self, name: str) -> bool:
         """Does the name mean anything else than the attribute of that name?"""
         return self.source(name) != name
