@@ -66,6 +66,25 @@ def test_integer_field_in_arithmetic() -> None:
     assert checked(trace).fields == (FieldDecl("word", TensorType((), "i64"), 7),)
 
 
+@cortex.model
+def numbers_and_words(node: Any, w: Any) -> Any:
+    if node.op == "number":
+        return w.scale * node.value
+    return w.table[node.value]
+
+
+def test_an_attribute_is_an_index_in_some_kinds_only() -> None:
+    given = weights(scale=(H,), table=(5, H))
+    trace = Trace(numbers_and_words, given)
+    for op, value, expected in (
+        ("number", 1.5, given["scale"] * 1.5),
+        ("word", 3, given["table"][3]),
+        ("number", 0.25, given["scale"] * 0.25),
+    ):
+        assert_allclose(evaluate(trace, Node(op=op, value=value))["out"], expected, rtol=1e-6)
+    assert {f.name: f.type.dtype for f in checked(trace).fields} == {"value": "i64", "value_computed": "f32"}
+
+
 def test_limit_is_the_smallest_table() -> None:
     @cortex.model
     def two(node: Any, w: Any) -> Any:

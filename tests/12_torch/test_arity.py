@@ -111,3 +111,40 @@ def test_numbers_of_children_that_attributes_tell() -> None:
         root = Tree(3, [Tree(i % 20, []) for i in range(arity)])
         with torch.no_grad():
             torch.testing.assert_close(fast(root), module(root), rtol=1e-4, atol=1e-5)
+
+
+class Sibling(nn.Module):
+    """What is asked of the parent's list of children, whose length is not that of a list of the node."""
+
+    def __init__(self, siblings: Any) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(20, H)
+        self.siblings = siblings
+
+    def forward(self, node: Any) -> Any:
+        above = 0 if node.parent is None else self.siblings(self, node.parent.children)
+        return torch.tanh(self.embedding(torch.tensor(node.word)) + above + sum(self(k) for k in node.children))
+
+
+SIBLINGS = {
+    "count": lambda _, kids: len(kids),
+    "are_there": lambda _, kids: 1.0 if len(kids) > 1 else 0.0,
+    "sum": lambda self, kids: sum(self.embedding(torch.tensor(k.word)) for k in kids),
+}
+
+
+@pytest.mark.parametrize("name", SIBLINGS)
+def test_lists_of_the_parent_are_asked_for_each_length(name: str) -> None:
+    def linked(node: Any, parent: Any = None) -> Any:
+        node.parent = parent
+        for child in node.children:
+            linked(child, node)
+        return node
+
+    torch.manual_seed(0)
+    module = Sibling(SIBLINGS[name]).eval()
+    fast = cortex.compile(module, examples=[linked(tree(Random(1), 3, 3))])
+    with torch.no_grad():
+        for seed in range(2, 6):
+            root = linked(tree(Random(seed), 3, 4))
+            torch.testing.assert_close(fast(root), module(root))

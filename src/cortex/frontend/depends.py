@@ -11,13 +11,14 @@ from cortex.ra.ir import Each, Item, State
 
 
 def depends_on(k: Knowledge, tree: DecisionTree, node: Any) -> list[Any]:
-    """The nodes whose states the kind of `node` reads; all that relations lead to where its kind is not known."""
+    """The nodes that the kind of `node` reads or is decided by; all of them where its kind is not known."""
     seen = Seen(node, k)
     kind = tree.find(seen.answer)
     if kind is None:
         return k.children(node)
     paths = dict.fromkeys(let.op.path for let in kind.lets if isinstance(let.op, State))
-    return [below for path in paths for below in _at(seen, path)]
+    read = [below for path in paths for below in _at(seen, path)]
+    return [*read, *k.children(node, k.model.decided_by())]
 
 
 def _at(seen: Seen, path: Path) -> list[Any]:

@@ -105,6 +105,10 @@ class Accessors:
         """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""
         return self._sources.get(name, name)
 
+    def add_name(self, other: str, name: str) -> None:
+        """`other` is a second name for what `name` means."""
+        self._sources[other] = self.source(name)
+
     def renamed(self, name: str) -> bool:
         """Did the user say what `node.NAME` means?"""
         return name in self._sources

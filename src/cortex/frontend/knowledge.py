@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cortex.frontend.fields import Accessors
 from cortex.frontend.signals import NeedsExample, Restart
@@ -48,6 +51,8 @@ class Knowledge:
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
         self._ask_lengths = False
+        self._computed: dict[str, str] = {}
+        """Second names of fields that are integers in some kinds and other numbers in other ones."""
 
     def note_slot(self, name: str) -> None:
         """`node.NAME` is a child."""
@@ -97,10 +102,28 @@ class Knowledge:
             self.fields[name] = TensorType(shape)
         return self.fields[name]
 
-    def children(self, node: Any) -> list[Any]:
-        """All children of a real node, through every relation known so far."""
-        slots = (self.accessors.read(node, name, None) for name in self.slots)
-        found = [child for child in slots if child is not None]
-        for name in self.lists:
+    def is_of_children(self, name: str) -> bool:
+        """Is a list a relation of the model, or of the length of one? Only such lengths are known when a kind runs."""
+        return name in self.lists or any(name == base and own in self.lists for own, base in self.same_length.items())
+
+    def computed_name(self, name: str, sample: Any) -> str:
+        """What the field is called where it is computed with: another name than where it is an index, if no integer."""
+        known = self.fields.get(name)
+        if known is None or known.dtype != "i64" or not isinstance(sample, float | np.floating):
+            return name
+        if name not in self._computed:
+            own = f"{name}_computed"
+            while own in self.read:
+                own += "_"
+            self._computed[name] = own
+        self.read.setdefault(self._computed[name])
+        self.accessors.add_name(self._computed[name], name)
+        return self._computed[name]
+
+    def children(self, node: Any, through: Container[str] | None = None) -> list[Any]:
+        """All children of a real node, through every relation known so far, or through these."""
+        slots, lists = ([n for n in names if through is None or n in through] for names in (self.slots, self.lists))
+        found = [child for name in slots if (child := self.accessors.read(node, name, None)) is not None]
+        for name in lists:
             found += self.accessors.items(node, name)
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,10 @@ class TracedModel(ABC):
     def uses(self) -> int:
         """Grows when relations that are known come to be followed from more nodes."""
         return 0
+
+    def decided_by(self) -> Container[str]:
+        """Relations that lead to nodes on which control flow depends, though no result may."""
+        return ()
 
     def states(self) -> StateForm | None:
         """The states of the whole model, where kinds may have some of them only; None where each has all."""

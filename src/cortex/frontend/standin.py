@@ -410,7 +410,11 @@ class Attribute(Operand, StandIn):
         shape = None if sample is ABSENT else _shape(sample, name)
         if index and ((shape and not _is_one_integer(sample)) or isinstance(sample, float | np.floating)):
             raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
-        kind = b.knowledge.int_field(name) if index else b.knowledge.float_field(name, shape)
+        if index:
+            kind = b.knowledge.int_field(name)
+        else:
+            name = b.knowledge.computed_name(name, sample)
+            kind = b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
         return b.emit(Field(name, path), kind.shape, dtype=kind.dtype, over=over)
 

@@ -210,13 +210,15 @@ class Trace:
 
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
-        before = self.version
+        before, reach = self.version, self._reach()
         done = False
         while not done:
             self.explore()
             try:
                 requests = [*self._remembered, *roots] if self._has_forgotten else roots
                 done = self._see_once(self._model.roots(requests))
+                if done and self._remembered and not self._has_forgotten and reach != self._reach():
+                    done, self._has_forgotten = False, True  # those seen before may have more nodes now
                 if done and self._model.explores and self.version != before:
                     assert self._exploration is not None
                     self._exploration.run()

@@ -43,7 +43,11 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
 
     False if there is none, or if it cannot be told yet. The reason why there is none goes to `tree.per_arity`.
     """
-    lists = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
+    asked = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
+    lists = [name for name in asked if k.is_of_children(name)]
+    for name in asked:
+        if name not in lists:  # such as that of the parent's children
+            tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), "the list is not one of children")
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
             key = open_lengths(kind.guard, chosen)

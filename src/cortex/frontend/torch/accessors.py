@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
-from cortex.frontend.torch.calls import CALLER, Relation, Row, Storing
+from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing
 from cortex.frontend.torch.steps import NOWHERE, Attr, Meant, Steps, Way, follow, identifier
-
-RESERVED = (CALLER, "call_role", "call_via")
-"""Attributes of calls."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +93,10 @@ class TorchAccessors(Accessors):
         """The steps that a name stands for."""
         return self._steps[name]
 
+    def is_way(self, name: str) -> bool:
+        """Does a name stand for steps, rather than for a relation?"""
+        return name in self._steps and name not in self._relations
+
     def relate(self, name: str, function: Callable[[Any], Any]) -> None:
         """`name` is a relation whose nodes `function` gives."""
         self._relations[name] = function
@@ -139,6 +140,12 @@ class TorchAccessors(Accessors):
             relation = self._relations.get(name)
             self._itemize(self.name(relation.steps) if isinstance(relation, Relation) else name)
         return super().items(node, name)
+
+    def add_name(self, other: str, name: str) -> None:
+        """`other` is a second name for the steps of `name`."""
+        self._steps[other] = self._steps[name]
+        if name in self._careful:
+            self._careful.add(other)
 
     def renamed(self, name: str) -> bool:
         """Does the name mean anything else than the attribute of that name?"""

@@ -23,6 +23,8 @@ HEAD = "cortex_head"
 ARGUMENT = "cortex_argument_"
 CALLER = "call_from"
 """The slot that leads from a call to the one that computes its arguments."""
+RESERVED = (CALLER, "call_role", "call_via")
+"""Attributes of calls."""
 NOTHING: dict[str, Any] = {}
 """What calls are given that get no tensors of the request; never changed."""
 

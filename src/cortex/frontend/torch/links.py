@@ -11,6 +11,7 @@ from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import PASSING, Relation
+from cortex.frontend.torch.looks import Look
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.standins import NodeList, NodeTuple
 from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
@@ -58,6 +59,8 @@ class Links:
         """The lists that relations are made for, by name of the relation."""
         self._traces: dict[str, list[Traced]] = {}
         """What calls of each role were seen to call, for each kind that was traced."""
+        self.decided_by: set[str] = set()
+        """Relations to calls that decide something, whether or not results depend on them (see looks.py)."""
         self._by_kind: set[str] = set()
         """Roles that some call makes for some kinds of its node, and not for others that have such nodes too."""
 
@@ -71,6 +74,7 @@ class Links:
         self._lists.clear()
         self._traces.clear()
         self._by_kind.clear()
+        self.decided_by.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
@@ -78,6 +82,7 @@ class Links:
             relation.users.clear()
         self._traces.clear()
         self._by_kind.clear()
+        self.decided_by.clear()
 
     @property
     def uses(self) -> int:
@@ -188,10 +193,20 @@ class Links:
             if relation is not None:
                 b.knowledge.same_length[name] = base
             b.facts.ask(Length(name))
-        if b.role.tag in self._supposed:
+        if b.role.tag in self._supposed and b.role.result is not None:
             self._supposed.discard(b.role.tag)
             self._split.clear()  # what was split because of what was supposed may do without
             raise Restart
+
+    def look_at(self, b: TorchBuilder, looks: list[Look]) -> None:
+        """These calls decide what the code does, so that it depends on them as if it computed with their results."""
+        for look in looks:
+            hop = self.hop(b, look.role, look.steps, looks_up=look.looks_up)
+            self.decided_by.add(hop.name)
+            if hop.name in self.relations:
+                self._use(b, hop.name)
+        if looks:
+            self._split_where_needed(b)
 
     def ask_who_stored(self, roles: Iterable[str]) -> None:
         """The model depends on which of these roles stored an attribute: on what nodes each is called."""

@@ -5,7 +5,8 @@ Tracing begins with the simplest mode (see serving.py) and goes on to the next w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from itertools import zip_longest
 from typing import Any
@@ -29,11 +30,13 @@ from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
 from cortex.frontend.torch.look_into import look_into, named, refuse_other_result_next_time
+from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
-from cortex.frontend.torch.roles import Inherited, Passed, Role, passed_names
+from cortex.frontend.torch.results import returned_and_stored
+from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
@@ -134,6 +137,10 @@ class TorchModel(TracedModel):
         """In how many roles results depend on what relations lead to, counted for each relation."""
         return self.links.uses
 
+    def decided_by(self) -> Container[str]:
+        """Those that lead to calls of whose results the form has decided something."""
+        return self.links.decided_by
+
     def restart(self) -> None:
         """Trace everything again with what was learned."""
         raise Restart
@@ -152,6 +159,9 @@ class TorchModel(TracedModel):
                     next((let.span for let in differs if let is not None), None),
                 )
             self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts))
+            oracle = facts.oracle
+            looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
+            self.links.look_at(b, looks)
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
 
@@ -160,12 +170,21 @@ class TorchModel(TracedModel):
         return _lets(values), b
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
-        b = TorchBuilder(k, facts, model=self, around=Outside(self.entry.spaces, self.changes))
-        self._alive.append(b.places)  # code may remember nodes by id(node)
-        with building(b), self.entry.traced(), b.around.watched(), tracing_mode(self.entry.params), RowByRow():
+        with self._tracing(k, facts) as b:
             result = self._run(b)
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
+
+    def _rehearsed(self, k: Knowledge, facts: Facts, rehearsal: Rehearsal) -> Outcome:
+        with self._tracing(k, facts, rehearsal) as b:
+            return outcome(b, self._run(b))
+
+    @contextmanager
+    def _tracing(self, k: Knowledge, facts: Facts, rehearsal: Rehearsal | None = None) -> Iterator[TorchBuilder]:
+        b = TorchBuilder(k, facts, model=self, around=Outside(self.entry.spaces, self.changes), rehearsal=rehearsal)
+        self._alive.append(b.places)  # code may remember nodes by id(node)
+        with building(b), self.entry.traced(), b.around.watched(), tracing_mode(self.entry.params), RowByRow():
+            yield b
 
     def shown_states(self) -> tuple[str, ...]:
         """Those that the result is made from."""
@@ -283,15 +302,12 @@ class TorchModel(TracedModel):
 
     # Calls.
 
-    def role_of_call(
-        self, b: TorchBuilder, routine: Routine, node_parameter: str, arguments: dict[str, Any], forms: dict[str, Form]
-    ) -> Role:
+    def role_of_call(self, b: TorchBuilder, routine: Routine, node_parameter: str, given: dict[str, Any]) -> Role:
         """The role that a call has; the mode changes where it has no room for it."""
-        given = {name: self._token(b, name, value, forms) for name, value in arguments.items()}
         simple = not any(isinstance(value, Passed | Inherited) for value in given.values())
         match self.mode:
             case "plain":
-                same = routine.key == self.entry.routine.key and simple and _same(given, self.roles[0].given)
+                same = routine.key == self.entry.routine.key and simple and same_given(given, self.roles[0].given)
                 return self.roles[0] if same else self._change_mode(b, "headed")
             case "headed":
                 if len(self.routines) > 1 or not simple:
@@ -299,9 +315,9 @@ class TorchModel(TracedModel):
                 if len(self.roles) < 2:
                     self.roles.append(Role(_tag(routine), routine, node_parameter, given))
                 role = self.roles[1]
-                return role if _same(given, role.given) else self._change_mode(b, "calls")
+                return role if same_given(given, role.given) else self._change_mode(b, "calls")
             case "calls":
-                key = (routine.key, node_parameter, *((name, *_key(value)) for name, value in given.items()))
+                key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
                 if key not in self._roles:
                     stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
@@ -331,7 +347,7 @@ class TorchModel(TracedModel):
         """Is an attribute stored by another role too?"""
         return any(name in other.stored for other in self.roles if other is not role)
 
-    def _token(self, b: TorchBuilder, name: str, value: Any, forms: dict[str, Form]) -> Any:
+    def token(self, b: TorchBuilder, name: str, value: Any, forms: dict[str, Form]) -> Any:
         """What a role knows of an argument."""
         if name in forms:
             return Passed(forms[name])
@@ -369,6 +385,13 @@ class TorchModel(TracedModel):
         self._categories.clear()
         raise Restart
 
+    def let_return_constants(self, b: TorchBuilder, role: Role) -> None:
+        """Calls of a role return constants for some nodes, which callers have to know; a root has none."""
+        if self.mode == "plain":
+            self._change_mode(b, "headed")
+        role.let_return_constants()
+        raise Restart
+
     def prefix(self, role: Role) -> str:
         """What the names of a role's states begin with."""
         return "" if self.mode == "plain" else f"{role.tag}_"
@@ -398,48 +421,14 @@ class TorchModel(TracedModel):
     # Results.
 
     def _results(self, b: TorchBuilder, result: Any) -> Results:
-        role, prefix = b.role, self.prefix(b.role)
-        values: dict[str, Value] = {}
-        if not b.tag.endswith(PASSING):
-            form, returned = b.values(result, role.numbers.get("", ()))
-            if role.result is not None and form != role.result:
-                if role.learn_numbers("", role.result, form):
-                    self.restart()
-                raise ModelError(
-                    f"{self._what(role)} returns {form.text()} for some nodes and {role.result.text()} for others. "
-                    "All calls have to return the same form: where there is nothing, return zeros; return no lists "
-                    "that grow, but store their items on the nodes (node.h = h), or return their sum."
-                )
-            role.result = form
-            values |= zip(role.result_names(prefix), returned, strict=True)
-            for name, stored in b.results().items():
-                form, parts = b.values(stored, role.numbers.get(name, ()))
-                if role.stored.setdefault(name, form) != form:
-                    if role.learn_numbers(name, role.stored[name], form):
-                        self.restart()
-                    raise ModelError(
-                        f"{self._what(role)} stores {form.text()} in node.{name} for some nodes and "
-                        f"{role.stored[name].text()} for others. All calls have to store the same form."
-                    )
-                values |= zip(role.stored_names(prefix, name), parts, strict=True)
-        for name, value in values.items():
-            known = role.types.setdefault(name, TensorType(value.shape))
-            if known.shape != value.shape:
-                raise ModelError(
-                    f"{self._what(role)} returns tensors of shape {value.shape} for some nodes and of {known.shape} "
-                    "for others. Results of all calls have to have the same shapes: use view, squeeze or unsqueeze.",
-                    value.let.span,
-                )
-        if b.tag.endswith(PASSING) or not self.links.is_split(role.tag):
+        values: dict[str, Value] = {} if b.tag.endswith(PASSING) else returned_and_stored(b, result)
+        if b.tag.endswith(PASSING) or not self.links.is_split(b.role.tag):
             values |= self._passes(b)
         self._late.drop(b)
         names = tuple(value.name for value in values.values())
         self.links.settle(b, names)
         self.child_lists.learn(b, names)
         return values
-
-    def _what(self, role: Role) -> str:
-        return f"'{self.name}'" if role.routine is None else f"'{role.routine.label}'"
 
     def _passes(self, b: TorchBuilder) -> dict[str, Value]:
         """The states that hold what calls are given."""
@@ -467,14 +456,3 @@ def _lets(values: Results) -> tuple[str, ...]:
 
 def _tag(routine: Routine) -> str:
     return routine.label.replace(".", "_")
-
-
-def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    return {name: _key(value) for name, value in a.items()} == {name: _key(value) for name, value in b.items()}
-
-
-def _key(value: Any) -> tuple[Any, ...]:
-    """Equal for arguments that make no difference to a role."""
-    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content):
-        return (type(value), value)
-    return (id(value),)

@@ -56,8 +56,8 @@ def _chosen(usual: Callable[..., Any], of_tensors: Callable[[Any, Any], Any]) ->
         items = list(args[0]) if len(args) == 1 else list(args)
         scalars = [x for x in items if isinstance(x, TorchTensor) and not x.shape]
         numbers = [x for x in items if type(x) in (int, float)]
-        if kwargs or not scalars or len(scalars) + len(numbers) < len(items):
-            return usual(items, **kwargs)
+        if kwargs.keys() - {"default"} or not scalars or len(scalars) + len(numbers) < len(items):
+            return usual(items, **kwargs)  # a default too is only for no items at all
         return reduce(of_tensors, (x if isinstance(x, TorchTensor) else torch.tensor(float(x)) for x in items))
 
     return choose

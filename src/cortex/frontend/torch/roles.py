@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, varying
 from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routines import Routine
-from cortex.ra.ir import TensorType
+from cortex.ra.ir import Fact, TensorType
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Role:
     stored: dict[str, Form] = field(default_factory=dict)
     numbers: dict[str, set[Path]] = field(default_factory=dict)
     """Where numbers of the result ("") or of a stored attribute differ from call to call, so that they are tensors."""
+    returns_constants: bool = False
+    """Do calls return a constant for some nodes and something else for others?"""
+    constants: dict[tuple[Fact, ...], Form] = field(default_factory=dict)
+    """Then by what is asked of these nodes."""
     types: dict[str, TensorType] = field(default_factory=dict)
     """The states it is known to have."""
 
@@ -54,10 +60,18 @@ class Role:
         if places is None or places <= self.numbers.get(name, set()):
             return False
         self.numbers.setdefault(name, set()).update(places)
+        self._forget()
+        return True
+
+    def let_return_constants(self) -> None:
+        """Which nodes constants are returned for has to be known from now on."""
+        self.returns_constants = True
+        self._forget()
+
+    def _forget(self) -> None:
         self.result = None
         self.stored.clear()
         self.types.clear()
-        return True
 
     def result_names(self, prefix: str) -> list[str]:
         """The states that hold the result."""
@@ -79,3 +93,15 @@ def passed_names(tag: str, parameter: str, form: Form, via: str) -> list[str]:
     """The states of a caller that hold an argument of the calls that it makes (by the way `via`, if that matters)."""
     parts = [tag, parameter, *([via] if via else [])]
     return ["_".join(["to", *parts, *([] if name == "out" else [name])]) for name in form.names()]
+
+
+def same_given(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Are two calls given the same, as far as roles know of it?"""
+    return {name: key_of(value) for name, value in a.items()} == {name: key_of(value) for name, value in b.items()}
+
+
+def key_of(value: Any) -> tuple[Any, ...]:
+    """Equal for arguments that make no difference to a role."""
+    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content):
+        return (type(value), value)
+    return (id(value),)

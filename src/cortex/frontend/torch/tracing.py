@@ -22,7 +22,9 @@ from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import Form, Path, flatten
+from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.outside import Outside
 from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
@@ -66,13 +68,21 @@ class TorchBuilder(Builder):
 
     model: TorchModel = field(kw_only=True)
     around: Outside = field(kw_only=True)
+    rehearsal: Rehearsal | None = field(kw_only=True, default=None)
     role: Role = field(init=False)
     tag: str = ""
     """The role's; with `>` where only the arguments of other calls are computed."""
     frames: list[Frame] = field(default_factory=list)
     places: dict[Steps, Any] = field(default_factory=dict)
     """What stands for the objects that the code has reached."""
+    made: list[tuple[Role, Steps]] = field(default_factory=list)
+    """All calls of routines that are not run here."""
     cuts: list[Cut] = field(default_factory=list)
+    """Those of them that are nodes of the model."""
+    has_met_constants: bool = False
+    """Does a call that was made return a constant, for the node that it was made on?"""
+    looks: dict[Call, Look] = field(default_factory=dict)
+    """The calls of which the code got something."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
@@ -152,25 +162,33 @@ class TorchBuilder(Builder):
             if not self.is_memo(value) and _is_computed(value)
         }
         forms = {name: form for name, (form, _) in passed.items()}
-        role = self.model.role_of_call(self, routine, node_parameter, arguments, forms)
+        given = {name: self.model.token(self, name, value, forms) for name, value in arguments.items()}
+        if self.rehearsal is None:
+            role = self.model.role_of_call(self, routine, node_parameter, given)
+        else:
+            role = self.rehearsal.role_of_call(self, routine, steps, given)
+        self.made.append((role, steps))
         if role is self.role and not steps:
             raise fail(
                 f"{routine.label} calls itself on the node itself, which would never end (P.2). Call it on a child: "
                 "node.left, or each k in node.children."
             )
+        constant = constant_result(self, role, steps)
+        if constant is not None:
+            return constant.rebuild([])
         inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
         values = {name: values for name, (_, values) in passed.items()}
         cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known))
         self.cuts.append(cut)
-        self.model.note_call(self, cut)
+        if self.rehearsal is None:
+            self.model.note_call(self, cut)
         if role.result is None:
             self.model.links.hop(self, role, steps)
             raise NeedsStates
         self.around.forget()
         for name in role.changes:
             self._remember(role, name, arguments[name], steps)
-        names = role.result_names(self.model.prefix(role))
-        return role.result.rebuild([self.state(role, steps, name) for name in names])
+        return self._left(role, steps, role.result, role.result_names(self.model.prefix(role)))
 
     def _remember(self, role: Role, name: str, collection: Any, steps: Steps) -> None:
         """A call has put something into a collection that it was given: an entry for its node, and who knows what."""
@@ -178,7 +196,7 @@ class TorchBuilder(Builder):
         attribute = remembered(name)
         if attribute in role.stored and isinstance(collection, dict):
             names = role.stored_names(self.model.prefix(role), attribute)
-            value = role.stored[attribute].rebuild([self.state(role, steps, n) for n in names])
+            value = self._left(role, steps, role.stored[attribute], names)
             collection.update(dict.fromkeys(self.keys(steps), value))
 
     def keys(self, steps: Steps) -> tuple[Any, ...]:
@@ -193,10 +211,17 @@ class TorchBuilder(Builder):
         known = {id(place) for place in self.places.values()} if x else set()
         return all(type(key) in (TorchNode, Unknown) or (type(key) is int and key in known) for key in x)
 
-    def state(self, role: Role, steps: Steps, name: str, *, looks_up: bool = False) -> Any:
-        """A state of the node that stands for the call of `role` on what the steps lead to."""
-        hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
-        return self.state_at(hop, name, role.types[name].shape)
+    def _left(self, role: Role, steps: Steps, form: Form, names: list[str], *, looks_up: bool = False) -> Any:
+        """What the call of `role` on what the steps lead to has returned or stored, from the states of its node."""
+        look = self.looks.setdefault((role.tag, steps), Look(role, steps, looks_up))
+        tensors = []
+        for name in names:
+            hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
+            tensors.append(self.state_at(hop, name, role.types[name].shape))
+            look.lets.add(tensors[-1]._cortex_value().name)
+        if self.rehearsal is not None and look.call in self.rehearsal.hidden:
+            return self.rehearsal.shown
+        return form.rebuild(tensors)
 
     def state_at(self, hop: Hop, name: str, shape: tuple[int, ...]) -> Any:
         """A state of the node that a hop leads to."""
@@ -241,7 +266,7 @@ class TorchBuilder(Builder):
                 return ABSENT  # what the structure has there, if anything
             raise NeedsStates
         names = role.stored_names(self.model.prefix(role), name)
-        return role.stored[name].rebuild([self.state(role, steps, n, looks_up=looks_up) for n in names])
+        return self._left(role, steps, role.stored[name], names, looks_up=looks_up)
 
     def _who_stores(self, steps: Steps, name: str) -> tuple[Role | None, bool]:
         """The call that set the attribute of a node: the last one on it here, else any."""

@@ -1,0 +1,73 @@
+"""What a call returns and stores, as states of its node: of the same form for all calls of a role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cortex.errors import ModelError
+from cortex.frontend.builder import Value
+from cortex.frontend.torch.constant_results import learn_constant
+from cortex.frontend.torch.forms import Form
+from cortex.ra.ir import TensorType
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.roles import Role
+    from cortex.frontend.torch.tracing import TorchBuilder
+
+
+def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
+    """The values of the states of a call that returned `result`."""
+    role, prefix = b.role, b.model.prefix(b.role)
+    values: dict[str, Value] = {}
+    form, returned = b.values(result, role.numbers.get("", ()))
+    if role.returns_constants and not form.count:
+        learn_constant(b, form, _what(b))
+        return {}
+    if role.result is not None and form != role.result:
+        _reconcile(b, role, form, role.result)
+    role.result = form
+    values |= zip(role.result_names(prefix), returned, strict=True)
+    for name, stored in b.results().items():
+        form, parts = b.values(stored, role.numbers.get(name, ()))
+        if role.stored.setdefault(name, form) != form:
+            if role.learn_numbers(name, role.stored[name], form):
+                b.model.restart()
+            one, other = _in_order(form, role.stored[name])
+            raise ModelError(
+                f"{_what(b)} stores {one} in node.{name} for some nodes and {other} for others. All calls have to "
+                "store the same form."
+            )
+        values |= zip(role.stored_names(prefix, name), parts, strict=True)
+    for name, value in values.items():
+        known = role.types.setdefault(name, TensorType(value.shape))
+        if known.shape != value.shape:
+            few, many = sorted((value.shape, known.shape))
+            raise ModelError(
+                f"{_what(b)} returns tensors of shape {few} for some nodes and of {many} for others. Results of all "
+                "calls have to have the same shapes: use view, squeeze or unsqueeze.",
+                value.let.span,
+            )
+    return values
+
+
+def _reconcile(b: TorchBuilder, role: Role, form: Form, known: Form) -> None:
+    """Two calls return different forms: numbers become tensors, constants become known to callers."""
+    if role.learn_numbers("", known, form):
+        b.model.restart()
+    if role.routine is not None and not (form.count and known.count):
+        b.model.let_return_constants(b, role)
+    one, other = _in_order(form, known)
+    raise ModelError(
+        f"{_what(b)} returns {one} for some nodes and {other} for others. All calls have to return the same form: "
+        "where there is nothing, return zeros; return no lists that grow, but store their items on the nodes "
+        "(node.h = h), or return their sum."
+    )
+
+
+def _in_order(*forms: Form) -> list[str]:
+    """What is said of forms does not depend on which of them was seen first."""
+    return [form.text() for form in sorted(forms, key=lambda form: (-form.count, form.text()))]
+
+
+def _what(b: TorchBuilder) -> str:
+    return f"'{b.model.name}'" if b.role.routine is None else f"'{b.role.routine.label}'"
