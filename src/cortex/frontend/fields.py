@@ -105,6 +105,10 @@ class Accessors:
         """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""
         return self._sources.get(name, name)
 
+    def said(self, name: str) -> str:
+        """What a name of the model is called in code."""
+        return f"node.{name}"
+
     def renamed(self, name: str) -> bool:
         """Did the user say what `node.NAME` means?"""
         return name in self._sources

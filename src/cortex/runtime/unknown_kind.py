@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
+from cortex.frontend.missing_entry import missing_entry
+from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.steps import NOWHERE
 from cortex.ra.ir import Counts, Equals, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Model, Test, Value
 
 
@@ -27,6 +31,23 @@ def why_unknown(m: Model, checked: Sequence[CheckedLengths | None], node: Any, a
             known = ", ".join(dict.fromkeys(repr(fact.answer) for fact in facts))
             return f"{shown} is {answer!r}, and known is {known}"
     return "; ".join(_unchecked(checked[m.kinds.index(kind)], node, accessors) for kind in kinds)
+
+
+def missing_in_dictionary(m: Model, node: Any, accessors: Accessors) -> str:
+    """What to say where every kind finds what the node holds in some dictionary, and there it is not; else ""."""
+    if not isinstance(accessors, TorchAccessors):
+        return ""
+    guards = [{fact.test: fact.answer for fact in kind.guard} for kind in m.kinds]
+    asked = {test: None for guard in guards for test in guard if isinstance(test, IsNone) and not test.path}
+    for test in asked:
+        looked_up = accessors.looks_up(test.name)
+        if looked_up is None or any(guard.get(test) for guard in guards):
+            continue
+        with suppress(*NOWHERE):
+            key, read = accessors.key(node, test.name)
+            if key is not None and dict.get(looked_up.table, key) is None:
+                return missing_entry(key, looked_up.name, read)
+    return ""
 
 
 def _unchecked(checked: CheckedLengths | None, node: Any, accessors: Accessors) -> str:

@@ -19,6 +19,7 @@ import torch
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred
 
 PLAIN = (str, int, float, bool)
@@ -144,7 +145,8 @@ class Outside:
                 f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
                 "Use a local variable."
             )
-        kind = dict if type(value) is Memo else type(value) if type(value) in FRESH else None
+        is_dict = type(value) is Memo or (isinstance(value, Lookup) and value._cortex_kind is dict)
+        kind = dict if is_dict else type(value) if type(value) in FRESH else None
         known = self._changes.found.setdefault(place, kind)
         if known is not kind:
             self._changes.found[place] = None
