@@ -51,7 +51,7 @@ class Lookup(dict[Any, Any]):
     _cortex_table: Table
 
     def __getitem__(self, key: Any) -> Any:
-        if not _is_field(key):
+        if not self._cortex_answers(key):
             return super().__getitem__(key)
         found = _looked_up(self._cortex_table, key, self._cortex_table.default)
         if found is not NOTHING:
@@ -63,19 +63,23 @@ class Lookup(dict[Any, Any]):
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As of a dictionary; one field for all keys where the default is a number as the others are."""
-        if not _is_field(key):
+        if not self._cortex_answers(key):
             return super().get(key, default)
         is_number = type(default) is self._cortex_table.number and default == default  # NaN is not equal to itself
         found = _looked_up(self._cortex_table, key, default if is_number else None)
         return default if found is NOTHING else found
 
     def __contains__(self, key: object) -> bool:
-        if not _is_field(key):
+        if not self._cortex_answers(key):
             return super().__contains__(key)
         return _looked_up(self._cortex_table, cast(NodeField, key), None) is not NOTHING
 
     def __deepcopy__(self, memo: Any) -> Lookup:
         return standing_for(self, self._cortex_table)
+
+    def _cortex_answers(self, key: object) -> bool:
+        """Is it asked for a field, and does it hold what the dictionary holds? Code may have put something else in."""
+        return _is_field(key) and _is_same(self, self._cortex_table.content)
 
     @property
     def _cortex_kind(self) -> type:
@@ -179,7 +183,7 @@ def standing_for(held: dict[Any, Any], table: Table) -> Lookup:
 
 @cache
 def _class(kind: type) -> type[Lookup]:
-    return Lookup if kind is dict else type(kind.__name__, (kind, Lookup), {})
+    return type(kind.__name__, (Lookup,) if kind is dict else (kind, Lookup), {})
 
 
 def _number(held: dict[Any, Any]) -> type | None:
