@@ -102,6 +102,12 @@ Steps::Step Steps::step(nb::handle source) {
   if (what == "has") return {Kind::kHas, Attribute(first.ptr()), {}};
   if (what == "call") return {Kind::kCall, none, first};
   if (what == "contains") return {Kind::kContains, none, first};
+  if (what == "look up") {
+    if (!PyDict_Check(first.ptr())) python_error(PyExc_TypeError, "a linearizer looks up in dictionaries only");
+    Step found{Kind::kLookUp, none, first};
+    found.otherwise = nb::object(source[2]);
+    return found;
+  }
   if (what == "item") {
     Step found{Kind::kItem, none, first};
     found.is_index = PyLong_CheckExact(first.ptr());
@@ -209,6 +215,12 @@ PyObject* Steps::take(const Step& step, PyObject* from) {
         some |= PyFloat_Check(PySequence_Fast_GET_ITEM(from, i));
       return own(PyUnicode_InternFromString(some ? "some" : "none")).release().ptr();
     }
+    case Kind::kLookUp: {
+      PyObject* found = PyDict_GetItemWithError(step.value.ptr(), from);
+      if (!found && PyErr_Occurred()) throw nb::python_error();
+      if (!found && !step.otherwise.is_none()) found = step.otherwise.ptr();
+      return Py_XNewRef(found);
+    }
     case Kind::kFunction:
       break;
   }
@@ -219,6 +231,10 @@ PyObject* Steps::take(const Step& step, PyObject* from) {
 nb::object Steps::aloud(const Step& step, PyObject* from) {
   if (step.kind == Step::Kind::kAttribute) return own(PyObject_GetAttr(from, step.attribute.name().ptr()));
   if (step.kind == Step::Kind::kItem) return own(PyObject_GetItem(from, step.value.ptr()));
+  if (step.kind == Step::Kind::kLookUp) {
+    PyErr_SetObject(PyExc_KeyError, from);
+    throw nb::python_error();
+  }
   const Py_ssize_t length = PyObject_Size(from);
   if (length < 0) throw nb::python_error();
   return own(PyLong_FromSsize_t(length));
@@ -259,7 +275,7 @@ int Steps::traverse(visitproc visit, void* arg) const {
 void Steps::drop_references() {
   for (Step& step : steps_) {
     step.known.drop_references();
-    if (step.kind == Step::Kind::kFunction) step.value = nb::none();
+    if (step.kind == Step::Kind::kFunction || step.kind == Step::Kind::kLookUp) step.value = nb::none();
   }
 }
 

@@ -41,7 +41,7 @@ class Steps {
   Steps() = default;
 
   // From a list of ("attribute", name), ("item", key), ("function", name, function), ("call", arguments),
-  // ("contains", key) and ("has", name).
+  // ("contains", key), ("has", name) and ("look up", dictionary, default or None).
   explicit Steps(nb::handle source);
 
   // What the steps lead to, a new reference. Errors of the user's objects pass through.
@@ -61,9 +61,11 @@ class Steps {
       kConstant,  // a function of a constant: a class, or a member of an enumeration
       kPattern,   // which items are nodes: a function of the classes of the items
       kFloats,    // whether some items are floats; of other objects, a function of the class
+      kLookUp,    // what a dictionary holds for the object
     } kind;
     Attribute attribute;  // kAttribute, kHas
-    nb::object value;     // the key, the function, or the arguments
+    nb::object value;     // the key, the function, the arguments, or the dictionary
+    nb::object otherwise = {};  // kLookUp: what is found where the dictionary holds nothing; None where nothing is
     Py_ssize_t index = 0;  // kItem: the key, where it is an index
     bool is_index = false;
     Remembered known = {};

@@ -21,7 +21,7 @@ from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
 from cortex.frontend.torch.calls import Row, Storing
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, LookedUp, Of
 from cortex.ilir import ir as ilir
 from cortex.ir import scalar
 from cortex.ir.node import Node
@@ -73,7 +73,7 @@ def decode(data: Any) -> Any:
 def _classes() -> dict[str, type[Any]]:
     own = {cls.__name__: cls for cls in (Signature, Considered, Target, GpuTarget, Choices, TileChoice)}
     steps = {f"step.{s.__name__}": s for s in STEPS}
-    ways = {f"way.{cls.__name__}": cls for cls in (Attr, At, Called, Of, Contains, Has, Storing, Row)}
+    ways = {f"way.{cls.__name__}": cls for cls in (Attr, At, Called, Of, Contains, Has, LookedUp, Storing, Row)}
     return own | steps | ways | _of(ra, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")
 
 

@@ -109,6 +109,10 @@ class Accessors:
         """`other` is a second name for what `name` means."""
         self._sources[other] = self.source(name)
 
+    def said(self, name: str) -> str:
+        """What a name of the model is called in code."""
+        return f"node.{name}"
+
     def renamed(self, name: str) -> bool:
         """Did the user say what `node.NAME` means?"""
         return name in self._sources

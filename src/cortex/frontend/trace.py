@@ -30,10 +30,11 @@ from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
 from cortex.frontend.facts import Facts, Seen
-from cortex.frontend.fields import Declared
+from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
+from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
@@ -229,7 +230,8 @@ class Trace:
         self._has_forgotten = False
         if self.known_kinds >= self._too_many:
             self._too_many = 2 * self.known_kinds
-            warn_of_many_kinds(self._model.name, self.known_kinds, [kind.guard for kind in self._tree.order])
+            guards = [kind.guard for kind in self._tree.order]
+            warn_of_many_kinds(self._model.name, self.known_kinds, guards, self.accessors.said)
         if is_new and not self._model.explores:
             self._remembered += roots[: MOST_REMEMBERED - len(self._remembered)]
         return is_new
@@ -375,7 +377,10 @@ class Trace:
         problems = {id(each.node): each.error for each in failed}
         for node in postorder(roots, lambda node: depends_on(k, self._tree, node)):
             if id(node) in problems:
-                raise problems[id(node)] from None
+                error = problems[id(node)]
+                if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
+                    self.accessors.failure = Failure(error, node, "")
+                raise error from None
         for each in failed:
             seen = Seen(each.node, k)
             known = self._tree.find(seen.answer)
@@ -387,8 +392,10 @@ class Trace:
         with suppress(Exception, MissingAttribute, NeedsExample, NeedsStates):
             trace_form(self._knowledge, Facts(Seen(root, self._knowledge, assume_inner=True)))
 
-    def _raised(self, error: Exception, node: object) -> ModelError:
+    def _raised(self, error: Exception, node: object) -> ModelError | StructureError:
         """The model itself raised an exception."""
+        if isinstance(error, MissingEntry):
+            return StructureError(error.said)
         by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
         remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
         if isinstance(error, AttributeError) and " has no ." in str(error):

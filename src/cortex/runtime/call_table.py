@@ -9,7 +9,20 @@ from cortex.errors import InternalError
 from cortex.frontend.fields import Source
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import PASSING, Relation, Row, Storing
-from cortex.frontend.torch.steps import FUNCTIONS, At, Attr, Called, Contains, Has, Meant, Of, Step, Steps, Way
+from cortex.frontend.torch.steps import (
+    FUNCTIONS,
+    At,
+    Attr,
+    Called,
+    Contains,
+    Has,
+    LookedUp,
+    Meant,
+    Of,
+    Step,
+    Steps,
+    Way,
+)
 from cortex.ra.ir import Arity, Counts, Field, IsAboveLeaves, IsLeaf, Let, Model, OverChildren, State, Test
 
 HEAD_ROLE = "head"
@@ -150,5 +163,7 @@ def _step(step: Step) -> tuple[Any, ...]:
             return ("has", name)
         case Meant(_, function):
             return ("function", "", function)
+        case LookedUp(_, default, table):
+            return ("look up", table, default)
         case _:
             assert_never(step)

@@ -13,7 +13,7 @@ from cortex.frontend.torch.calls import Arguments, CallNode
 from cortex.frontend.unseen import ABSENT, attribute_of, refuse_unseen_children
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Fact, Model
-from cortex.runtime.unknown_kind import why_unknown
+from cortex.runtime.unknown_kind import missing_in_dictionary, why_unknown
 
 if TYPE_CHECKING:
     from cortex.frontend.trace import Trace
@@ -84,16 +84,17 @@ class KnownKinds:
         place = names[0] if names else "root"
         seen = node.node if isinstance(node, CallNode) else node
         what = "the call" if isinstance(seen, Arguments) else f"a {type(seen).__name__}"
+        missing = missing_in_dictionary(self._model, node, self.accessors)
+        if missing:
+            raise _located(f"at {place}, {missing}.")
         why = ""
         with suppress(Exception):  # of the user's objects; the kind is unknown whatever they raise
             why = why_unknown(self._model, self._checked, node, self.accessors)
-        error = StructureError(
+        raise _located(
             f"at {place}, {what} is of a kind of node that the saved model has no code for"
             f"{f' ({why})' if why else ''}, and the Python code that it could be traced from is not in the file. "
             "Compile the model with examples that have such nodes, examples=[tree, ...], and save it again."
         )
-        error.says_where = True
-        raise error
 
     def _refuse_unseen(self, node: Any) -> None:
         """Refuse a node whose children have other names than the model's; a better error than that of its kind."""
@@ -102,3 +103,9 @@ class KnownKinds:
         known = [a for _, a, _ in relations if attribute_of(node, a) is not ABSENT]
         unknown = [relation for relation in relations if relation[1] not in known]
         refuse_unseen_children([node], unknown, known, [f.name for f in m.fields])
+
+
+def _located(message: str) -> StructureError:
+    error = StructureError(message)
+    error.says_where = True
+    return error

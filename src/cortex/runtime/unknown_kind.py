@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy as np
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.facts import ORDER
 from cortex.frontend.fields import Accessors
+from cortex.frontend.missing_entry import missing_entry
+from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.steps import NOWHERE
 from cortex.ra.ir import (
     Compares,
     Counts,
@@ -41,6 +45,23 @@ def why_unknown(m: Model, checked: Sequence[CheckedLengths | None], node: Any, a
             known = ", ".join(dict.fromkeys(repr(fact.answer) for fact in facts))
             return f"{shown} is {answer!r}, and known is {known}"
     return "; ".join(_unchecked(checked[m.kinds.index(kind)], node, accessors) for kind in kinds)
+
+
+def missing_in_dictionary(m: Model, node: Any, accessors: Accessors) -> str:
+    """What to say where every kind finds what the node holds in some dictionary, and there it is not; else ""."""
+    if not isinstance(accessors, TorchAccessors):
+        return ""
+    guards = [{fact.test: fact.answer for fact in kind.guard} for kind in m.kinds]
+    asked = {test: None for guard in guards for test in guard if isinstance(test, IsNone) and not test.path}
+    for test in asked:
+        looked_up = accessors.looks_up(test.name)
+        if looked_up is None or any(guard.get(test) for guard in guards):
+            continue
+        with suppress(*NOWHERE):
+            key, read = accessors.key(node, test.name)
+            if key is not None and dict.get(looked_up.table, key) is None:
+                return missing_entry(key, looked_up.name, read)
+    return ""
 
 
 def _unchecked(checked: CheckedLengths | None, node: Any, accessors: Accessors) -> str:
@@ -78,7 +99,9 @@ def _answer(m: Model, test: Test, node: Any, accessors: Accessors) -> tuple[str,
         case Equals(name, value):
             return f"(node.{name} == {value!r})", bool(accessors.read(node, name, None) == value)
         case Compares(name, fn, bound):
-            return f"(node.{name} {INFIX[fn]} {bound!r})", ORDER[fn](accessors.read(node, name, None), bound)
+            value = accessors.read(node, name, None)
+            is_number = isinstance(value, int | float | np.number)
+            return f"(node.{name} {INFIX[fn]} {bound!r})", bool(ORDER[fn](value, bound)) if is_number else value
         case Value(name):
             return f"node.{name}", accessors.read(node, name, None)
         case Counts(name, relation):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 from cortex.cache.encoding import decode, encode
@@ -11,6 +12,7 @@ from cortex.frontend.torch.accessors import Ways
 from cortex.frontend.torch.calls import Relation, Row, Storing
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Mode, Serving
+from cortex.frontend.torch.steps import LookedUp, Steps
 from cortex.saved.forms import decode_form, encode_form
 
 FRESH: dict[str, Callable[[], Any]] = {"dict": dict, "list": list, "set": set}
@@ -96,23 +98,36 @@ def _constant(name: str, *what: Any) -> list[Any]:
 
 
 def encode_ways(ways: Ways) -> dict[str, Any]:
-    """What names mean that steps lead to."""
+    """What names mean that steps lead to; dictionaries that they look up in are written once, by name."""
+    looked_up = {step.name: step.table for steps in ways.steps.values() for step in steps if isinstance(step, LookedUp)}
     return {
         "of_calls": ways.of_calls,
         "steps": {name: encode(steps) for name, steps in ways.steps.items()},
         "careful": list(ways.careful),
         "related": {name: _related_by(relation) for name, relation in ways.related.items()},
+        "tables": {name: encode((tuple(table), tuple(table.values()))) for name, table in looked_up.items()},
     }
 
 
 def decode_ways(data: Any) -> Ways:
     """What `encode_ways` was given."""
+    tables = {name: _table(*decode(table)) for name, table in data.get("tables", {}).items()}
     return Ways(
         bool(data["of_calls"]),
-        {name: decode(steps) for name, steps in data["steps"].items()},
+        {name: _with_tables(decode(steps), tables) for name, steps in data["steps"].items()},
         tuple(map(str, data["careful"])),
         {name: _relation_of(relation) for name, relation in data["related"].items()},
     )
+
+
+def _table(keys: tuple[Any, ...], values: tuple[Any, ...]) -> dict[Any, Any]:
+    if not set(map(type, keys)) <= {str, int} or not set(map(type, values)) <= {int, float}:
+        raise ValueError("a dictionary of numbers")
+    return dict(zip(keys, values, strict=True))
+
+
+def _with_tables(steps: Steps, tables: dict[str, dict[Any, Any]]) -> Steps:
+    return tuple(replace(step, table=tables[step.name]) if isinstance(step, LookedUp) else step for step in steps)
 
 
 def _related_by(relation: Relation | Storing | Row | None) -> Any:

@@ -21,6 +21,7 @@ class Word:
 
     def __init__(self, word: int, relation: int, label: str, note: Any, children: list[Any]) -> None:
         self.word, self.relation, self.label, self.note, self.children = word, relation, label, note, children
+        self.text = str(word)
 
     def words(self) -> list[Any]:
         """All words below, this one first."""
@@ -211,28 +212,49 @@ def test_late_questions_matter_where_more_is_passed_after_them() -> None:
 def test_kinds_by_labels_of_children_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     random.seed(5)
     monkeypatch.setattr("cortex.frontend.trace.MANY", 4)
-    with pytest.warns(UserWarning, match="depends on 'label' of each child"):
+    with pytest.warns(UserWarning, match=r"depends on child\.label, and.*self\.table\[self\.ids\[child\.label\]\]"):
         structures = [sentence(2, 2) for _ in range(3)]
         fast = compiled(Labelled, structures)
     assert "what it does depends on 'label' of a child" in fast.executable(structures[0]).explain()
 
 
 class LookedUp(Base):
-    """A dictionary with words for keys."""
+    """A dictionary with words for keys, of something else than numbers."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = {word: word % 3 for word in range(nodes.WORDS)}
+        self.table = {word: [word % 3] for word in range(nodes.WORDS)}
 
     def forward(self, node):
-        h = self.emb(torch.tensor(self.table[node.word]))
+        h = self.emb(torch.tensor(self.table[self.key(node)])).reshape(-1)
         for child in node.children:
             h = h + self(child)
         return torch.tanh(h)
 
 
-def test_kinds_by_words_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+class ByNumber(LookedUp):
+    def key(self, node):
+        return node.word
+
+
+class ByText(LookedUp):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = {str(word): numbers for word, numbers in self.table.items()}
+
+    def key(self, node):
+        return node.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (ByNumber, r"the value of node\.word, .*self\.table\[node\.word\]"),
+        (ByText, r"the value of node\.text, .*self\.table\[self\.ids\[node\.text\]\]"),
+    ],
+)
+def test_kinds_by_words_are_warned_of(kind: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     random.seed(5)
     monkeypatch.setattr("cortex.frontend.trace.MANY", 4)
-    with pytest.warns(UserWarning, match=r"looks at the value of 'word'.*self.table\[node.word\]"):
-        compiled(LookedUp, [sentence(2, 2) for _ in range(3)])
+    with pytest.warns(UserWarning, match=said):
+        compiled(kind, [sentence(1, 2) for _ in range(3)])

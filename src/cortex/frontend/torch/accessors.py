@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
-from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing
-from cortex.frontend.torch.steps import NOWHERE, Attr, Meant, Steps, Way, follow, identifier
+from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing, said
+from cortex.frontend.torch.steps import NOWHERE, Attr, LookedUp, Meant, Steps, Way, follow, identifier
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,20 @@ class TorchAccessors(Accessors):
         self._steps[other] = self._steps[name]
         if name in self._careful:
             self._careful.add(other)
+
+    def said(self, name: str) -> str:
+        """What a name of the model is called in code."""
+        return said(self._steps[name]) if name in self._steps else super().said(name)
+
+    def looks_up(self, name: str) -> LookedUp | None:
+        """The dictionary in which what has this name is looked up, if it is."""
+        steps = self._steps.get(name)
+        return steps[-1] if steps and isinstance(steps[-1], LookedUp) else None
+
+    def key(self, node: Any, name: str) -> tuple[Any, str]:
+        """With what it is looked up for a node, and how code reads that."""
+        steps = self._steps[name][:-1]
+        return follow(node.node if self.of_calls else node, self._meant(steps)), said(steps)
 
     def renamed(self, name: str) -> bool:
         """Does the name mean anything else than the attribute of that name?"""

@@ -13,7 +13,7 @@ from typing import Any
 
 from cortex.errors import StructureError
 from cortex.frontend.postorder import MAX_OBJECTS
-from cortex.frontend.torch.steps import NOWHERE, At, Steps, follow, identifier
+from cortex.frontend.torch.steps import NOWHERE, At, Attr, Steps, follow, identifier, text
 
 PASSING = ">"
 """At the end of a tag: the call as far as it computes arguments of other calls."""
@@ -32,6 +32,14 @@ NOTHING: dict[str, Any] = {}
 def argument(name: str) -> str:
     """The attribute that holds an argument."""
     return f"{ARGUMENT}{name}"
+
+
+def said(steps: Steps) -> str:
+    """What the steps lead to, as the user calls it: from a node, or from an argument of forward."""
+    first = steps[0] if steps else None
+    if isinstance(first, Attr) and first.name.startswith(ARGUMENT):
+        return text(steps[1:], first.name.removeprefix(ARGUMENT))
+    return text(steps)
 
 
 class Arguments:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Entry:
     functions: dict[int, Routine]
     weights: dict[str, torch.Tensor]
     scopes: list[Scope]
+    cells: list[tuple[CellType, CellType, str]]
+    """Cells of functions that hold dictionaries: those that are traced with, the functions' own, and the names."""
     takes_list: bool = False
     """Does it take a list of structures itself?"""
 
@@ -60,7 +62,8 @@ class Entry:
                 "that defines forward(self, node)."
             )
         name, found = type(module).__name__, rebuilt.routines
-        return cls(name, routine, {"": module}, routines, found, _tensors(module), rebuilt.scopes, takes_list)
+        weights = _tensors(module)
+        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells, takes_list)
 
     @classmethod
     def of_function(cls, function: FunctionType, takes_list: bool = False) -> Entry:
@@ -78,7 +81,8 @@ class Entry:
             weights |= {f"{name}.{key}": tensor for key, tensor in _tensors(module).items()}
             routines |= routines_of(module, rebuilt.rebuilt)
         name = written_name(function)
-        return cls(name, routine, modules, routines, rebuilt.routines, weights, rebuilt.scopes, takes_list)
+        functions, scopes, cells = rebuilt.routines, rebuilt.scopes, rebuilt.cells
+        return cls(name, routine, modules, routines, functions, weights, scopes, cells, takes_list)
 
     @cached_property
     def does_more(self) -> bool:

@@ -24,6 +24,7 @@ from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing,
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collections_passed import FRESH, Content
+from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
@@ -31,6 +32,7 @@ from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
 from cortex.frontend.torch.look_into import look_into, named, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
+from cortex.frontend.torch.lookups import Tables
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
@@ -41,6 +43,7 @@ from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.steps import Attr, Steps, identifier
+from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
@@ -72,6 +75,8 @@ class TorchModel(TracedModel):
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
         self._late = LateQuestions()
+        self._tables = Tables()
+        self.texts = Texts()
         self._mixed: set[Steps] = set()
         """What holds values of different categories in different nodes."""
         self._categories: dict[Steps, str] = {}
@@ -183,7 +188,16 @@ class TorchModel(TracedModel):
     def _tracing(self, k: Knowledge, facts: Facts, rehearsal: Rehearsal | None = None) -> Iterator[TorchBuilder]:
         b = TorchBuilder(k, facts, model=self, around=Outside(self.entry.spaces, self.changes), rehearsal=rehearsal)
         self._alive.append(b.places)  # code may remember nodes by id(node)
-        with building(b), self.entry.traced(), b.around.watched(), tracing_mode(self.entry.params), RowByRow():
+        stood_for = self._tables.stood_for(dictionaries(self.entry))
+        with (
+            building(b),
+            self.entry.traced(),
+            stood_for,
+            b.around.watched(),
+            tracing_mode(self.entry.params),
+            RowByRow(),
+            self.texts.tried(),
+        ):
             yield b
 
     def shown_states(self) -> tuple[str, ...]:
@@ -276,7 +290,7 @@ class TorchModel(TracedModel):
             elif name in self.signature.tensors:
                 found[name] = RequestTensor(name, value)
             else:
-                found[name] = deepcopy(value) if type(value) in FRESH else value
+                found[name] = self._tables.argument(name, deepcopy(value)) if type(value) in FRESH else value
         return found
 
     def _given(self, b: TorchBuilder, name: str, value: Any) -> Any:
@@ -295,7 +309,7 @@ class TorchModel(TracedModel):
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
-                return deepcopy(content)
+                return self._tables.argument(name, deepcopy(content))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value

@@ -19,6 +19,7 @@ import torch
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred
 
 PLAIN = (str, int, float, bool)
@@ -144,7 +145,8 @@ class Outside:
                 f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
                 "Use a local variable."
             )
-        kind = dict if type(value) is Memo else type(value) if type(value) in FRESH else None
+        is_dict = type(value) is Memo or (isinstance(value, Lookup) and value._cortex_kind is dict)
+        kind = dict if is_dict else type(value) if type(value) in FRESH else None
         known = self._changes.found.setdefault(place, kind)
         if known is not kind:
             self._changes.found[place] = None
@@ -162,7 +164,11 @@ class _Kept:
     def __init__(self, value: Any, depth: int = DEPTH) -> None:
         self.value = value
         self.items: list[tuple[Any, _Kept]] | None = None
-        if isinstance(value, COLLECTIONS) and depth:
+        self.constants: list[tuple[Any, Any]] | None = None
+        """Of a dictionary of constants, what it holds: there can be many."""
+        if isinstance(value, dict) and depth and {*map(type, value), *map(type, value.values())} <= {*PLAIN}:
+            self.constants = list(value.items())
+        elif isinstance(value, COLLECTIONS) and depth:
             pairs = value.items() if isinstance(value, dict) else enumerate(value)
             self.items = [(key, _Kept(x, depth - 1)) for key, x in pairs]
 
@@ -170,6 +176,9 @@ class _Kept:
         """Is it what it was?"""
         if now is not self.value:
             return isinstance(now, PLAIN) and type(now) is type(self.value) and now == self.value
+        if self.constants is not None:
+            types = [type(x) for _, x in self.constants]
+            return list(now.items()) == self.constants and list(map(type, now.values())) == types
         if self.items is None:
             return True
         if len(now) != len(self.items):
@@ -182,9 +191,13 @@ class _Kept:
 
     def restored(self) -> Any:
         """The value, holding what it held."""
-        if self.items is None or self.is_same(self.value):
+        if self.is_same(self.value):
             return self.value
         self.value.clear()
+        if self.constants is not None:
+            self.value.update(self.constants)
+        if self.items is None:
+            return self.value
         match self.value:
             case dict():
                 self.value.update({key: kept.restored() for key, kept in self.items})

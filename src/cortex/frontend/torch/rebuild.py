@@ -8,6 +8,7 @@ alone: the code runs with a scope in front of its own.
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable, Iterator
 from functools import reduce
 from types import CellType, CodeType, FunctionType
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 
 from cortex.frontend.spans import fail
+from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.nested import Nested
 from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.standins import IndexableNodeField, NodeField, TorchNode
@@ -39,6 +41,8 @@ class _TypeOf(type):
     def __call__(cls, *args: Any) -> Any:
         if len(args) == 1 and type(args[0]) in (TorchNode, NodeField, IndexableNodeField):
             return args[0]._cortex_class()
+        if len(args) == 1 and isinstance(args[0], Lookup):
+            return args[0]._cortex_kind
         return type(*args)
 
     def __instancecheck__(cls, x: object) -> bool:
@@ -85,6 +89,8 @@ class Rebuilt:
         self.routines: dict[int, Routine] = {}
         self._shadows: dict[int, Callable[..., Any]] = {}
         self.scopes: list[Scope] = []
+        self.cells: list[tuple[CellType, CellType, str]] = []
+        """Cells that hold dictionaries: the rebuilt function's, the function's own, and the name of the variable."""
         self.nested = Nested()
         self._alive: list[FunctionType] = []
 
@@ -101,10 +107,12 @@ class Rebuilt:
         own |= {name: meant for name, meant in MEANINGS.items() if name in names and name not in scope}
         own |= {name: _refusing(name) for name in names if isinstance(scope.get(name), torch.jit.ScriptFunction)}
         cells = function.__closure__ or ()
-        seen = tuple(self._cell(cell) for cell in cells)
+        seen = tuple(map(self._cell, cells, function.__code__.co_freevars))
+        has_dictionaries = any(isinstance(scope.get(name), dict) for name in names)
+        is_same = not own and not has_dictionaries and all(map(operator.is_, seen, cells))
         made_in = Scope(scope, own)
         code = self.nested.seen(function.__code__, made_in)
-        if not own and seen == cells and code is function.__code__:
+        if is_same and code is function.__code__:
             return function
         self.scopes.append(made_in)
         made = FunctionType(code, made_in, function.__name__, function.__defaults__, seen or None)
@@ -124,11 +132,17 @@ class Rebuilt:
             self._shadows[key] = seen
         return self._shadows[key]
 
-    def _cell(self, cell: CellType) -> CellType:
+    def _cell(self, cell: CellType, name: str) -> CellType:
         try:
             held = cell.cell_contents
         except ValueError:  # not assigned yet
             return cell
+        if isinstance(held, dict):
+            made = next((made for made, own, _ in self.cells if own is cell), None)
+            if made is None:
+                made = CellType(held)
+                self.cells.append((made, cell, name))
+            return made
         return CellType(self._shadow(held)) if _is_users(held) else cell
 
 

@@ -21,10 +21,11 @@ from cortex.frontend.facts import ABSENT, Path
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
-from cortex.frontend.torch.calls import ARGUMENT
+from cortex.frontend.torch.calls import ARGUMENT, said
 from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
+from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
 from cortex.frontend.torch.tokens import is_constructing
 from cortex.ra.ir import IsNone
 from cortex.ra.ir import Value as ValueOf
@@ -179,6 +180,12 @@ class NodeField(TorchAttribute):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_cortex") or self._cortex_is_array():
             return super().__getattr__(name)
+        if isinstance(self._cortex_sample(), str):
+            if not hasattr(str, name):
+                ask_value((*self._cortex_steps, CLASS))
+                raise AttributeError(f"'str' object has no attribute '{name}'")
+            if name in TEXT_METHODS:
+                return TextMethod(self, name)
         return getattr(self._cortex_tag(), name)
 
     def _cortex_is_array(self) -> bool:
@@ -191,19 +198,45 @@ class NodeField(TorchAttribute):
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
 
     def __len__(self) -> int:
-        return super().__len__() if self._cortex_is_array() else len(self._cortex_text_only("sized"))
+        if self._cortex_is_array():
+            return super().__len__()
+        self._cortex_refuse_number("sized")
+        return int(ask_value((*self._cortex_steps, LENGTH)))
 
     def _cortex_text_only(self, wanted: str) -> str:
+        self._cortex_refuse_number(wanted)
+        return str(self._cortex_tag())
+
+    def _cortex_refuse_number(self, wanted: str) -> None:
         sample = self._cortex_sample()
         if not isinstance(sample, str):
             raise TypeError(f"'{type(sample).__name__}' object is not {wanted}")
-        return str(self._cortex_tag())
 
 
 class IndexableNodeField(NodeField, IndexableTorchAttribute):
     """One that can be indexed: an array, a tensor, a list of numbers, a text."""
 
     __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if type(key) is int and isinstance(self._cortex_sample(), str) and -len(self) <= key < len(self):
+            return TextMethod(self, "__getitem__")(key)
+        return super().__getitem__(key)
+
+
+class TextMethod:
+    """A method of a text, before it is called."""
+
+    def __init__(self, owner: NodeField, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A field of the node where that can be, else what the method gives for the value of the text."""
+        steps = tracing().model.texts.steps(self._name, args, kwargs)
+        if steps is None:
+            return getattr(self._owner._cortex_tag(), self._name)(*args, **kwargs)
+        return present(tracing(), (*self._owner._cortex_steps, *steps))
 
 
 class Method:
@@ -268,14 +301,6 @@ IDENTITY = Of("identity")
 PATTERN = Of("items")
 CATEGORY = Of("category")
 FLOATS = Of("floats")
-
-
-def said(steps: Steps) -> str:
-    """What the steps lead to, as the user calls it: from a node, or from an argument of forward."""
-    first = steps[0] if steps else None
-    if isinstance(first, Attr) and first.name.startswith(ARGUMENT):
-        return text(steps[1:], first.name.removeprefix(ARGUMENT))
-    return text(steps)
 
 
 def is_stand_in(value: Any) -> bool:

@@ -64,6 +64,26 @@ class Meant:
     function: Callable[[Any], Any] = field(compare=False, repr=False)
 
 
+@dataclass(frozen=True)
+class LookedUp:
+    """`table[x]`, or `default` where there is no such key and a default is given; tables of one name are the same.
+
+    The table is the user's own dictionary: what is put into it later is found. A class of dictionaries may have its own
+    way to look up; what is meant here is what it holds.
+    """
+
+    name: str
+    default: int | float | None = None
+    table: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def of(self, x: Any) -> Any:
+        """What the table says of `x`."""
+        found = dict.get(self.table, x, self.default)
+        if found is None:
+            raise KeyError(x)
+        return found
+
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "type": class_name,
     "bool": bool,
@@ -76,7 +96,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "floats": floats,
 }
 
-Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant
+Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant | LookedUp
 Steps: TypeAlias = tuple[Step, ...]
 
 NOWHERE = (AttributeError, IndexError, KeyError, TypeError)
@@ -101,6 +121,8 @@ def follow(x: Any, steps: Steps) -> Any:
                 x = hasattr(x, name)
             case Meant(_, function):
                 x = function(x)
+            case LookedUp():
+                x = step.of(x)
             case _:
                 assert_never(step)
     return x
@@ -123,6 +145,10 @@ def text(steps: Steps, start: str = "node") -> str:
                 shown = f"{key!r} in({shown})"
             case Has(name):
                 shown = f"has_{name}({shown})"
+            case LookedUp(name, None):
+                shown = f"{name}[{shown}]"
+            case LookedUp(name, default):
+                shown = f"{name}.get({shown}, {default!r})"
             case _:
                 assert_never(step)
     return shown

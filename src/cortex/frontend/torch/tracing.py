@@ -21,6 +21,7 @@ from cortex.frontend.signals import NeedsStates
 from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import Form, Path, flatten
@@ -30,7 +31,7 @@ from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in, said
+from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in
 from cortex.frontend.torch.steps import Attr, Steps
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.unknown import Unknown, blur

@@ -1,0 +1,53 @@
+"""The dictionaries that code can reach: attributes of modules and of what they hold, global names, closures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from cortex.frontend.torch.categories import is_node
+from cortex.frontend.torch.entry import Entry
+from cortex.frontend.torch.lookups import Home
+from cortex.frontend.torch.outside import TORCHS_OWN
+
+DEPTH = 2
+"""Objects that modules and global names hold are looked into this far: `self.data.vocab.ids`."""
+
+
+def dictionaries(entry: Entry) -> Iterator[Home]:
+    """Where each dictionary is held, and under which name."""
+    known: set[int] = set()
+    for space in entry.spaces:
+        if space.names is None:
+            for home in space.held:
+                yield from _within(home, known, DEPTH)
+            continue
+        outer, *scopes = space.held
+        for name in sorted(space.names):
+            held = dict.get(outer, name) if isinstance(outer, dict) else None
+            if isinstance(held, dict):
+                yield from ((scope, name, held) for scope in scopes)
+            elif _is_looked_into(held):
+                yield from _within(vars(held), known, DEPTH)
+    for made, own, name in entry.cells:
+        if isinstance(own.cell_contents, dict):
+            yield made, name, own.cell_contents
+
+
+def _within(home: MutableMapping[str, Any], known: set[int], depth: int) -> Iterator[Home]:
+    if id(home) in known:
+        return
+    known.add(id(home))
+    for name, held in list(home.items()):
+        if isinstance(held, dict) and name not in TORCHS_OWN:
+            yield home, name, held
+        elif depth and _is_looked_into(held):
+            yield from _within(vars(held), known, depth - 1)
+
+
+def _is_looked_into(x: Any) -> bool:
+    """Is it an object of some class, other than modules, which have spaces of their own?"""
+    return is_node(x) and hasattr(x, "__dict__") and not isinstance(x, ModuleType | dict | torch.nn.Module)
