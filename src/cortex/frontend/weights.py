@@ -82,6 +82,10 @@ class Weights:
             self._constants[key] = (name, value)  # holding the value keeps its id from being reused
         return self._constants[key][0]
 
+    def is_constant(self, name: str) -> bool:
+        """Is this an array that the model closes over?"""
+        return any(name == own for own, _ in self._constants.values())
+
     def equal_constant(self, value: object) -> str:
         """As `constant`, by content: arrays that a model makes anew in every trace are one constant."""
         array = to_float32(value, "constant")
