@@ -108,7 +108,8 @@ void copy_rows(const FloatField& field, const float* from, float* to, bool padde
 
 void refuse_int(const IntField& field, std::int64_t value, const std::string& node) {
   structure_error(node + ": field '" + field.name + "' is " + std::to_string(value) +
-                  (field.limited ? "" : ", which does not fit in 32 bits") + "; it must be " + accepted_int(field));
+                  (field.limited ? "" : ", which does not fit in 32 bits") + "; it must be " + accepted_int(field) +
+                  (field.limited ? "" : " that does: the model uses it as one, not as a float"));
 }
 
 std::int32_t* int_array(const Destination& to, const Spec& spec, std::size_t field) {

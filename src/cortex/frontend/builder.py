@@ -20,6 +20,12 @@ Site = tuple[FrameType | None, int]
 """A frame and the offset of the instruction that runs in it. Holding the frame keeps its identity from being reused."""
 
 
+OTHER_NODE = (
+    "this tensor was computed for another node: each call of the model computes its own tensors. Do not keep tensors "
+    "in variables that outlive the call; return them as states."
+)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Value:
     """One let of the kind that is being traced: per node, or (`over`) one per child in a list relation."""
@@ -87,10 +93,7 @@ class Builder:
         """Add a let; it is per edge when an operand is, or when `over` says so."""
         for x in operands:
             if x.builder is not self:
-                raise fail(
-                    "this tensor was computed for another node: each call of the model computes its own tensors. "
-                    "Do not keep tensors in variables that outlive the call; return them as states."
-                )
+                raise fail(OTHER_NODE)
             if x.over is not None and over is not None and x.over != over:
                 raise fail(
                     f"this combines a value for each child in '{over}' with a value for each child in '{x.over}'. "

@@ -115,6 +115,10 @@ class Weights:
             self._add_constant(value, array.copy() if is_borrowed else array)
         return self._constants[id(value)][0]
 
+    def is_constant(self, name: str) -> bool:
+        """Is this an array that the model closes over?"""
+        return any(name == own for own, _ in self._constants.values())
+
     def equal_constant(self, value: object) -> str:
         """As `constant`, by content: arrays that a model makes anew in every trace are one constant."""
         array, is_borrowed = to_float32(value, "constant")

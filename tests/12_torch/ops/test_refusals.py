@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,14 @@ BODIES = {
     "tolist": "return torch.tensor(x.tolist())",
     "numpy": "return torch.tensor(x.numpy())",
     "numpy_function": "return np.tanh(x)",
+    "numpy_of_field": "return torch.tensor(np.log1p(np.abs(node.x)))",
+    "numpy_of_fields": "return np.hypot(node.x, node.x)",
+    "numpy_array": "return torch.tensor(np.asarray(node.x))",
+    "math": "return math.log(node.word + 1) * x",
+    "fmod": "return torch.fmod(x, 2.0)",
+    "round": "return x.round()",
+    "random_of_constants": "return x * torch.bernoulli(torch.ones(4))",
+    "computed_triangle": "return torch.triu(x.view(2, 2))",
     "format": "print(f'{x:.3f}')\nreturn x",
     "in": "return x if 1.0 in x else -x",
     "allclose": "return x if torch.allclose(x, x) else -x",
@@ -127,7 +136,7 @@ def define(name: str, body: str, module: nn.Module) -> Any:
     source = "def f(node):\n    x = node.x.clone()\n" + "".join(f"    {line}\n" for line in body.split("\n"))
     file = f"{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"torch": torch, "F": F, "nn": nn, "np": np, **vars(module)["_modules"]}
+    names: dict[str, Any] = {"torch": torch, "F": F, "nn": nn, "np": np, "math": math, **vars(module)["_modules"]}
     names |= {**vars(module)["_parameters"], "before": module.w * 2}
     exec(compile(source, file, "exec"), names)
     return names["f"]

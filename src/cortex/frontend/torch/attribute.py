@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -12,9 +12,11 @@ from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.signals import NeedsExample
+from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute, IndexableAttribute, StandIn
 from cortex.frontend.torch.fields import field_tensor
-from cortex.frontend.torch.tensor import TorchTensor
+from cortex.frontend.torch.number import known
+from cortex.frontend.torch.tensor import TorchTensor, of_numpy
 from cortex.frontend.torch.tokens import is_constructing
 
 OPERATORS = (
@@ -83,23 +85,39 @@ class TorchAttribute(Attribute):
         tokens = getattr(TORCH.get(), "tokens", None)
         return tokens.float(self) if tokens is not None and is_constructing() else super().__float__()
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """As of the tensor that the field is."""
+        tensors = [field_tensor(x) if isinstance(x, Attribute) else x for x in inputs]
+        first = next(x for x in tensors if isinstance(x, TorchTensor))
+        return first.__array_ufunc__(ufunc, method, *tensors, **kwargs)
+
+    def __array_function__(self, function: Any, *_: Any) -> NoReturn:
+        raise fail(of_numpy(function.__name__))
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise fail(
+            f"node.{self._cortex_name} cannot become a NumPy array, nor index one: a module is compiled before any "
+            f"value is known. Use functions of torch: torch.tensor(node.{self._cortex_name}), or, for a table in an "
+            f"array, torch.from_numpy(table)[node.{self._cortex_name}]."
+        )
+
     def __eq__(self, other: object) -> Any:
-        return self._cortex_compare("eq", other)
+        return self._cortex_compare("eq", known(other))
 
     def __ne__(self, other: object) -> Any:
-        return self._cortex_compare("ne", other)
+        return self._cortex_compare("ne", known(other))
 
     def __lt__(self, other: Any) -> Any:
-        return self._cortex_compare("lt", other)
+        return self._cortex_compare("lt", known(other))
 
     def __le__(self, other: Any) -> Any:
-        return self._cortex_compare("le", other)
+        return self._cortex_compare("le", known(other))
 
     def __gt__(self, other: Any) -> Any:
-        return self._cortex_compare("gt", other)
+        return self._cortex_compare("gt", known(other))
 
     def __ge__(self, other: Any) -> Any:
-        return self._cortex_compare("ge", other)
+        return self._cortex_compare("ge", known(other))
 
     __hash__ = Attribute.__hash__
 

@@ -15,8 +15,10 @@ from cortex.frontend.builder import Value, builder
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import Operand
+from cortex.frontend.torch.constants import NotConstant, computed_now
 from cortex.frontend.torch.content import Content, Integers, integers
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
+from cortex.frontend.torch.number import Number
 from cortex.frontend.torch.operators.indexing import meta_index, prepared
 from cortex.frontend.torch.operators.table import Entry, table
 from cortex.frontend.torch.refusals import FLOATS, Unsupported, operator_name, unsupported
@@ -50,13 +52,30 @@ class Dispatcher:
             raise fail("torch.autocast: compiled modules compute in float32. Leave it out.")
         refuse_unknown((args, kwargs))
         entry = table().get(function)
-        if entry is None:
-            raise unsupported(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             try:
-                return self._run(function, entry, args, kwargs)
+                if entry is not None:
+                    return self._run(function, entry, args, kwargs)
+                refused = unsupported(function)
             except Unsupported as error:
-                raise fail(f"{operator_name(function)}: {error}") from None
+                refused = fail(f"{operator_name(function)}: {error}")
+            try:
+                return self._of_constants(function, args, kwargs)
+            except NotConstant:
+                raise refused from None
+
+    def _of_constants(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What torch computes now; tensors that share elements with an argument must not be changed later."""
+        try:
+            given = self.symbolic(args), {name: self.symbolic(x) for name, x in kwargs.items()}
+        except Unsupported:
+            raise NotConstant from None
+        return self._as_constant(computed_now(function, *given))
+
+    def _as_constant(self, x: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            return self.noted(TorchTensor(constant(x), meta_of(x), CONSTANT)) if x.is_floating_point() else x
+        return type(x)(map(self._as_constant, x)) if type(x) in (list, tuple) else x
 
     def _run(self, function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if function in INDEXED:
@@ -84,6 +103,8 @@ class Dispatcher:
                 return x
             case Attribute():
                 return field_tensor(x)
+            case Number():
+                return x._cortex_tensor()
             case Operand():
                 return TorchTensor(x._cortex_value())
             case torch.Tensor():

@@ -11,7 +11,7 @@ from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute
-from cortex.frontend.torch.content import integers
+from cortex.frontend.torch.content import integers, whole_field, whole_fields
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 
 WHOLE_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -23,13 +23,24 @@ def unchangeable(what: str) -> str:
 
 
 def field_tensor(x: Attribute) -> TorchTensor:
-    """Integers where the field is one, so that it can index; else floats."""
+    """Integers where the field holds some, so that they can index; else floats."""
     shape, whole = _form(x)
     frozen = unchangeable(f"node.{x._cortex_name}")
+    parts: Any = x if hasattr(x, "_cortex_item") else None
+    is_list = isinstance(x._cortex_sample(), list | tuple)
+    if is_list and parts is not None:
+        parts._cortex_ask_length()
+    if whole and parts is not None and len(shape) == 1 and not (_is_tensor(x) and shape == (1,)):
+        return TorchTensor(whole_fields(x, shape[0]), frozen=frozen)
     if whole and all(n == 1 for n in shape):
-        return TorchTensor(integers([x._cortex_index()], shape), frozen=frozen)
+        return TorchTensor(integers([whole_field(x)], shape), frozen=frozen)
     value = x._cortex_value()
     return TorchTensor(value, meta_tensor(value.shape, torch.int64 if whole else torch.float32), frozen)
+
+
+def _is_tensor(x: Attribute) -> bool:
+    """Is it a tensor of torch? One of one element is an integer to Python, and is read as such."""
+    return hasattr(x._cortex_sample(), "detach")
 
 
 def _form(x: Attribute) -> tuple[tuple[int, ...], bool]:

@@ -17,6 +17,7 @@ from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.attribute import torch_attribute
 from cortex.frontend.torch.decompose import decomposed
 from cortex.frontend.torch.dispatch import Dispatcher
+from cortex.frontend.torch.number import Number, as_torch_takes
 from cortex.frontend.torch.operators.factories import checked_placement
 from cortex.frontend.torch.operators.metadata import CONSTANT, OF_META
 from cortex.frontend.torch.operators.table import table
@@ -40,7 +41,7 @@ class TracingMode(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Symbolic where an argument is, or where it is a parameter; for real otherwise."""
-        kwargs = kwargs or {}
+        args, kwargs = as_torch_takes(function, args, kwargs or {})
         given = (*args, *kwargs.values())
         if any(map(self._is_symbolic, given)) or (function not in _facts() and any(map(self._is_parameter, given))):
             written = None if function in table() else decomposed(function)
@@ -71,7 +72,7 @@ class TracingMode(TorchFunctionMode):
 
     def _is_symbolic(self, x: Any) -> bool:
         match x:
-            case Operand():
+            case Operand() | Number():
                 return True
             case torch.Tensor():
                 return x.is_meta or self.dispatcher.tokens.are_in(x)

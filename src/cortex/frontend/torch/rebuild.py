@@ -8,17 +8,21 @@ alone: the code runs with a scope in front of its own.
 from __future__ import annotations
 
 import builtins
+import dis
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import reduce
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 
 from cortex.frontend.spans import fail
+from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.nested import Nested
+from cortex.frontend.torch.number import number
 from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.standins import IndexableNodeField, NodeField, TorchNode
 from cortex.frontend.torch.tensor import TorchTensor
@@ -74,6 +78,34 @@ MEANINGS = {
     "min": _chosen(min, torch.minimum),
 }
 
+CALLED = {"float": number(float), "int": number(int)}
+"""Meanings of names that code calls, and does nothing else with."""
+
+
+def from_numpy(x: Any) -> Any:
+    """What `torch.from_numpy` means: it takes real arrays only, and says nothing to what stands for one."""
+    sample = x._cortex_sample() if isinstance(x, Attribute) else x
+    if isinstance(x, TorchTensor) or (x is not sample and isinstance(sample, np.ndarray)):
+        return torch.as_tensor(x)
+    return torch.from_numpy(sample)
+
+
+class _Torch(ModuleType):
+    """`torch` with that meaning."""
+
+    from_numpy = staticmethod(from_numpy)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+TORCH = _Torch("torch")
+
+
+def _meant(x: Any, names: Collection[str]) -> Any:
+    """What the user's code gets in place of something of torch; None where it gets the thing itself."""
+    return from_numpy if x is torch.from_numpy else TORCH if x is torch and "from_numpy" in names else None
+
 
 def _refusing(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
@@ -105,6 +137,8 @@ class Rebuilt:
         scope = function.__globals__
         own: dict[str, Any] = {name: self._shadow(scope[name]) for name in names if _is_users(scope.get(name))}
         own |= {name: meant for name, meant in MEANINGS.items() if name in names and name not in scope}
+        own |= {n: meant for n, meant in CALLED.items() if n in names and n not in scope and _is_called(function, n)}
+        own |= {name: meant for name in names if (meant := _meant(scope.get(name), names)) is not None}
         own |= {name: _refusing(name) for name in names if isinstance(scope.get(name), torch.jit.ScriptFunction)}
         cells = function.__closure__ or ()
         seen = tuple(map(self._cell, cells, function.__code__.co_freevars))
@@ -143,7 +177,8 @@ class Rebuilt:
                 made = CellType(held)
                 self.cells.append((made, cell, name))
             return made
-        return CellType(self._shadow(held)) if _is_users(held) else cell
+        meant = self._shadow(held) if _is_users(held) else _meant(held, ())
+        return cell if meant is None else CellType(meant)
 
 
 def written_name(function: FunctionType) -> str:
@@ -153,6 +188,21 @@ def written_name(function: FunctionType) -> str:
 
 def _is_users(x: Any) -> bool:
     return isinstance(x, FunctionType) and is_users(x)
+
+
+def _is_called(function: FunctionType, name: str) -> bool:
+    """Is a global name called wherever the code uses it?"""
+    return all(is_called for loaded, is_called in _loads(function.__code__) if loaded == name)
+
+
+def _loads(code: CodeType) -> Iterator[tuple[str, bool]]:
+    """The global names that code reads, and whether it calls what it finds there: the lowest bit of the argument."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield step.argval, step.opname == "LOAD_GLOBAL" and bool((step.arg or 0) & 1)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _loads(constant)
 
 
 def names_in(code: CodeType) -> Iterator[str]:

@@ -40,6 +40,8 @@ def refuse_generator(routine: Routine) -> None:
         if frame.f_code is code:
             raise fail(
                 f"{routine.label} is a generator that calls itself; what it yields for a child is no result that a "
-                "node can keep. Store it on the node (node.h = h), and go through the nodes with a method of theirs."
+                f"node can keep. Where it only lists nodes, make {routine.label} a method of the node's class (for n "
+                f"in tree.{routine.label}()): methods of nodes are asked of the real ones. What it computes on the "
+                "way, store on the node (node.h = h)."
             )
         frame = frame.f_back

@@ -49,15 +49,18 @@ ORDER = (
 )
 SCAN = "it has no counterpart here. Loop over x.unbind(dim), keep the running value, and torch.stack them."
 DYNAMIC = "the shape of its result depends on values. Keep the shape and choose with torch.where(mask, x, 0)."
-WHOLE = "it works with whole numbers. Compute it when the structure is made, and read it as a field of the node."
+ROUNDING = (
+    "rounding, remainders and whole numbers that are computed have no counterpart here. Compute it when the structure "
+    "is made, and read it as a field of the node."
+)
 WAVES = "sine and cosine have no counterpart here. Compute them when the structure is made: a field of the node."
 GRIDS = "convolution and pooling over grids have no counterpart here. Over few positions, write F.linear of torch.cat."
 DENSE = "factorizations of matrices have no counterpart here. Compute it outside the module and register a buffer."
 CPU = "compiled modules run on the CPU in float32. Leave it out, or write x.to(h.device), x.to(h.dtype)."
 PADDED = "every node is computed on its own, so nothing is padded or packed. Stack the children: torch.stack(list)."
 FLOATS = (
-    "an index must be an integer field of a node, as in table[node.word]; the numbers of a list (node.tags) are read "
-    "as floats, and so is what is computed. Give each index an attribute of its own: node.first_tag."
+    "an index must be an integer of a node or a list of them (table[node.word], emb(torch.tensor(node.words))), or a "
+    "constant. This one is computed, or its numbers are floats: make them integers when the structure is made."
 )
 
 REMEDIES = {
@@ -74,8 +77,8 @@ REMEDIES = {
     "index_add index_add_ scatter_reduce",
     DYNAMIC: "nonzero masked_select argwhere unique bincount masked_scatter masked_scatter_ index_put index_put_ "
     "take put_",
-    WHOLE: "floor ceil round trunc frac fmod remainder floor_divide __floordiv__ __rfloordiv__ __ifloordiv__ __mod__ "
-    "__rmod__ __imod__ __rlshift__ __rrshift__ __lshift__ __rshift__ floor_ ceil_ round_",
+    ROUNDING: "floor ceil round trunc frac fmod remainder floor_divide __floordiv__ __rfloordiv__ __ifloordiv__ "
+    "__mod__ __rmod__ __imod__ __rlshift__ __rrshift__ __lshift__ __rshift__ floor_ ceil_ round_",
     WAVES: "sin cos tan asin acos atan atan2 sinc sin_ cos_ fft stft polar",
     GRIDS: "conv1d conv2d conv3d conv_transpose1d conv_transpose2d max_pool1d max_pool2d avg_pool1d avg_pool2d "
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d interpolate unfold fold "

@@ -79,8 +79,10 @@ class RequestTensor:
         return cls(tensor._cortex_name, tensor._cortex_sample, (*tensor._cortex_functions, of_row))
 
     def __getitem__(self, key: Any) -> Any:
+        from cortex.frontend.torch.number import Number
         from cortex.frontend.torch.standins import IndexableNodeField, NodeField, tracing
 
+        key = key._cortex_own() if type(key) is Number and key._cortex_kind is int else key
         if isinstance(key, int):
             row, name = Row(self._cortex_name, number=key), f"{self._cortex_name}_{key}"
         elif isinstance(key, NodeField):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from cortex.frontend.builder import asked_by_user, builder
+from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.facts import ABSENT, Path
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
@@ -191,6 +191,23 @@ class NodeField(TorchAttribute):
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
 
+    def _cortex_item(self, at: int) -> Any:
+        """An item of an array or a list, of whose length the kind of node depends then."""
+        self._cortex_ask_length()
+        return present(tracing(), (*self._cortex_steps, At(at)))
+
+    def _cortex_ask_length(self) -> int:
+        return int(ask_value((*self._cortex_steps, LENGTH)))
+
+    def _cortex_value(self) -> Value:
+        """The field; lists may be of several lengths, and then their items are fields of their own."""
+        sample, b = self._cortex_sample(), tracing()
+        if isinstance(sample, list | tuple):
+            before = b.knowledge.fields.get(self._cortex_name)
+            if before is not None and before.shape[:1] != (len(sample),):
+                b.model.links.itemize(b.accessors.name(self._cortex_steps))
+        return super()._cortex_value()
+
     def __contains__(self, item: object) -> bool:
         return item in self._cortex_tag()
 
@@ -198,10 +215,16 @@ class NodeField(TorchAttribute):
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
 
     def __len__(self) -> int:
-        if self._cortex_is_array():
+        sample = self._cortex_sample()
+        if self._cortex_is_array() and not isinstance(sample, list | tuple):
             return super().__len__()
-        self._cortex_refuse_number("sized")
-        return int(ask_value((*self._cortex_steps, LENGTH)))
+        if not isinstance(sample, list | tuple):
+            self._cortex_refuse_number("sized")
+        return self._cortex_ask_length()
+
+    def __bool__(self) -> bool:
+        is_list = isinstance(self._cortex_sample(), list | tuple)
+        return bool(ask_value((*self._cortex_steps, TRUTH)) if is_list else super().__bool__())
 
     def _cortex_text_only(self, wanted: str) -> str:
         self._cortex_refuse_number(wanted)
@@ -369,7 +392,14 @@ def _is_below_list(steps: Steps) -> bool:
 def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
     is_plain = not _is_nested(steps) and name not in b.model.links.itemized
-    if sample and is_plain and all(isinstance(x, int | float) for x in sample):
+    numbers = all(isinstance(x, int | float) for x in sample)
+    if (
+        is_plain
+        and numbers
+        and b.model.is_mixed((*(b.accessors.steps(own) if path else steps), TRUTH), str(bool(sample)))
+    ):
+        ask_value((*steps, TRUTH))
+    if sample and is_plain and numbers:
         return IndexableNodeField(own, steps, path)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:

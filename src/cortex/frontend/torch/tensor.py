@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from cortex.frontend.builder import Value
-from cortex.frontend.foreign import TORCH, as_operator
+from cortex.frontend.foreign import TORCH, as_operator, math_function
 from cortex.frontend.spans import fail
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, integers
@@ -97,11 +97,11 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
         """`ndarray + tensor` is the operator of tensors; np.tanh(tensor) is refused."""
         found = as_operator(ufunc.__name__, inputs, _is_ours) if method == "__call__" else NotImplemented
         if found is NotImplemented:
-            raise fail(f"np.{ufunc.__name__} of a tensor of the module: {NUMPY}")
+            raise fail(of_numpy(ufunc.__name__))
         return found
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
-        raise fail(f"np.{function.__name__} of a tensor of the module: {NUMPY}")
+        raise fail(of_numpy(function.__name__))
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_cortex"):
@@ -112,6 +112,13 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     def __float__(self) -> float:
         tokens: Any = getattr(TORCH.get(), "tokens", None)
         is_token = tokens is not None and is_constructing()
+        function = math_function()
+        if function is not None and hasattr(torch, function):
+            raise fail(
+                f"math.{function} of a computed value, which is a tensor: it would compute now, and a module is "
+                f"compiled before any value is known. Write torch.{function}; of a field, "
+                f"torch.{function}(torch.tensor(node.x))."
+            )
         return float(tokens.float(self) if is_token else call(torch.Tensor.__float__, self))
 
     def __index__(self) -> int:
@@ -134,7 +141,13 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     __hash__ = object.__hash__
 
 
-NUMPY = "it would compute now, and a module is compiled before any value is known. Use the function of torch."
+def of_numpy(name: str) -> str:
+    """What to say to who computes with NumPy."""
+    remedy = f"Write torch.{name}, of torch.tensor(node.x)" if hasattr(torch, name) else "Use functions of torch"
+    return (
+        f"np.{name} of what a node holds or the module computes: it would compute now, and a module is compiled before "
+        f"any value is known. {remedy}."
+    )
 
 
 def _is_ours(x: object) -> bool:

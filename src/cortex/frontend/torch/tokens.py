@@ -7,15 +7,16 @@ that data has that it cannot be taken for one. The tensor is real, and wherever 
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import torch
 
 from cortex.frontend import movement
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import fill
-from cortex.frontend.spans import running_call
+from cortex.frontend.spans import running_call, user_frame
 from cortex.frontend.standin import Attribute
-from cortex.frontend.torch.content import Content, integers
+from cortex.frontend.torch.content import Content, integers, whole_field
 
 CONSTRUCTORS = ("LongTensor", "IntTensor", "FloatTensor", "Tensor")
 WHOLE = -(1 << 30)
@@ -55,15 +56,33 @@ class Tokens:
         """A real tensor with fields where it has tokens."""
         elements, shape = x.detach().reshape(-1).tolist(), tuple(x.shape)
         if not x.is_floating_point():
-            return integers([self._whole[e]._cortex_index() if e in self._whole else int(e) for e in elements], shape)
+            return integers([self._element(e) if e in self._whole else int(e) for e in elements], shape)
         parts: list[Value] = [self._float[e]._cortex_value() if e in self._float else fill(e) for e in elements]
         return movement.reshape(movement.concat([movement.reshape(p, (1,)) for p in parts], 0), shape)
+
+    def _element(self, token: int) -> Any:
+        field = self._whole[token]
+        return whole_field(field) if isinstance(field, Attribute) else field._cortex_index()
 
 
 def is_constructing() -> bool:
     """Is the user's code calling one of these constructors?"""
     call = running_call()
     match None if call is None else call.func:
-        case ast.Attribute(value=ast.Name(), attr=name) | ast.Name(id=name):
+        case ast.Attribute(value=ast.Name(), attr=name):
             return name in CONSTRUCTORS
+        case ast.Name(id=name):
+            return name in CONSTRUCTORS or any(_named(name) is getattr(torch, each) for each in CONSTRUCTORS)
     return False
+
+
+def _named(name: str) -> Any:
+    """What a name means in the user's code that is running."""
+    frame = user_frame()
+    assert frame is not None, "its call was found"
+    if name in frame.f_locals:
+        return frame.f_locals[name]
+    try:
+        return frame.f_globals[name]
+    except KeyError:
+        return None

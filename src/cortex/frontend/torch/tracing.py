@@ -26,6 +26,7 @@ from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import Form, Path, flatten
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
+from cortex.frontend.torch.number import known
 from cortex.frontend.torch.outside import Outside
 from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
@@ -125,7 +126,7 @@ class TorchBuilder(Builder):
                     f"{routine.label} is called on {len(nodes)} nodes at once and calls itself; one node is accepted. "
                     "Call it on each of them, and combine the results."
                 )
-            return self._cut(routine, nodes[0], arguments)
+            return self._cut(routine, nodes[0], known(arguments))
         refuse_generator(routine)
         self.recursive_code.add(routine.function.__code__)
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
@@ -237,7 +238,7 @@ class TorchBuilder(Builder):
 
     def values(self, result: Any, numbers: Collection[Path] = ()) -> tuple[Form, list[Value]]:
         """The form of a result, and its tensors; numbers at these places are tensors too."""
-        form, found = flatten(result, _is_tensor, numbers)
+        form, found = flatten(known(result), _is_tensor, numbers)
         return form, [
             fill(float(x)) if isinstance(x, int | float) else as_float(self.tensor(x)._cortex_value()) for x in found
         ]

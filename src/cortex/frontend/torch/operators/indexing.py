@@ -20,7 +20,18 @@ from cortex.frontend.pointwise import comparison, fill
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, cut, integers, join, permute, reshape
+from cortex.frontend.torch.content import (
+    Content,
+    Integers,
+    as_indices,
+    as_value,
+    broadcast,
+    cut,
+    integers,
+    join,
+    permute,
+    reshape,
+)
 from cortex.frontend.torch.operators.inplace import like
 from cortex.frontend.torch.refusals import DYNAMIC, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
@@ -116,7 +127,7 @@ def _whole(item: TorchTensor) -> Integers:
         raise Unsupported(f"it is indexed with truth values: {DYNAMIC}")
     if not isinstance(held, Integers):
         raise Unsupported(INDEX)
-    return held
+    return as_indices(held)
 
 
 def _expanded(rank: int, index: tuple[Any, ...]) -> list[Any]:

@@ -10,7 +10,7 @@ import torch
 from cortex.frontend import pointwise
 from cortex.frontend.torch.content import Content, Integers
 from cortex.frontend.torch.fields import WHOLE_TYPES
-from cortex.frontend.torch.refusals import CPU, DECIDES, PYTHON, Unsupported
+from cortex.frontend.torch.refusals import CPU, DECIDES, PYTHON, ROUNDING, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 from cortex.frontend.torch.views import View
 
@@ -67,7 +67,7 @@ def cast(input: TorchTensor, dtype: torch.dtype) -> Content | TorchTensor:
     if dtype in WHOLE_TYPES and not meta.dtype.is_floating_point:
         whole = held if isinstance(held, Integers) else pointwise.as_float(held)
         return TorchTensor(whole, meta_tensor(whole.shape, dtype))
-    raise Unsupported(f"a tensor of {meta.dtype} becomes {dtype}: {CPU}")
+    raise Unsupported(f"a tensor of {meta.dtype} becomes {dtype}: {ROUNDING if dtype in WHOLE_TYPES else CPU}")
 
 
 def _to(input: TorchTensor, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,206 @@
+"""`float(node.x)` and `int(node.x)`: Python's numbers of fields, which are asked for only where Python needs them.
+
+Python would have the number itself there, and there would be a kind of node for each. Where a tensor is made of it or
+computed with it, it is the field; whatever else is done with it is done to the number, which then decides the kind.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from cortex.frontend.builder import OTHER_NODE, Builder, Value, asked_by_user, builder
+from cortex.frontend.foreign import TORCH
+from cortex.frontend.spans import fail
+from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.fields import field_tensor
+from cortex.frontend.torch.tensor import TorchTensor, call
+from cortex.frontend.torch.tokens import is_constructing
+
+WITH_TENSORS = ("add", "sub", "mul", "truediv", "radd", "rsub", "rmul", "rtruediv")
+PYTHON = (
+    *WITH_TENSORS, "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "divmod", "rdivmod",
+    "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rlshift", "rshift", "rrshift", "neg", "pos", "abs", "invert",
+    "round", "trunc", "floor", "ceil", "eq", "ne", "int", "complex", "bool", "hash", "str", "repr", "format",
+)  # fmt: skip
+"""Special methods that are those of the number."""
+ORDER = ("lt", "le", "gt", "ge")
+SCALING = {
+    "mul": (operator.mul, torch.mul),
+    "rmul": (operator.mul, torch.mul),
+    "truediv": (operator.truediv, torch.div),
+}
+"""What single precision does as well as Python: nothing is lost by it but the last digit."""
+NUMBERS = (int, float, np.integer, np.floating)
+
+
+class Number:
+    """`kind(node.x)`, where that is a number of this kind already or an integer that becomes a float; then `scaled`."""
+
+    __slots__ = ("_cortex_builder", "_cortex_field", "_cortex_kind", "_cortex_scaled")
+
+    def __init__(self, field: Attribute, kind: type, scaled: tuple[tuple[str, float], ...] = ()) -> None:
+        self._cortex_field = field
+        self._cortex_kind = kind
+        self._cortex_scaled = scaled
+        self._cortex_builder: Builder = builder()
+
+    def _cortex_own(self) -> Attribute:
+        if self._cortex_builder is not builder():
+            raise fail(OTHER_NODE)
+        return self._cortex_field
+
+    def _cortex_number(self) -> Any:
+        """The number, which decides what kind of node this is."""
+        number = self._cortex_kind(self._cortex_own()._cortex_tag())
+        for name, by in self._cortex_scaled:
+            number = SCALING[name][0](number, by)
+        return number
+
+    def _cortex_tensor(self) -> TorchTensor:
+        """What torch makes of the number."""
+        made = field_tensor(self._cortex_own())
+        if self._cortex_kind is float:
+            made = TorchTensor(made._cortex_value())
+        for name, by in self._cortex_scaled:
+            made = call(SCALING[name][1], made, by)
+        return made
+
+    def _cortex_value(self) -> Value:
+        return self._cortex_tensor()._cortex_value()
+
+    def _cortex_index(self) -> Any:
+        return self._cortex_own()._cortex_index()
+
+    @property  # type: ignore[misc]  # object's can also be set
+    def __class__(self) -> type:
+        return self._cortex_kind if asked_by_user() else type(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_cortex", "__array", "__torch")):
+            raise AttributeError(name)
+        return getattr(self._cortex_number(), name)
+
+    def __float__(self) -> float:
+        tokens: Any = getattr(TORCH.get(), "tokens", None)
+        return float(tokens.float(self) if tokens is not None and is_constructing() else self._cortex_number())
+
+    def __index__(self) -> int:
+        if self._cortex_kind is not int:
+            raise TypeError("'float' object cannot be interpreted as an integer")
+        tokens: Any = getattr(TORCH.get(), "tokens", None)
+        return int(tokens.whole(self) if tokens is not None and is_constructing() else self._cortex_number())
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return np.asarray(self._cortex_number())
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy computes with the number."""
+        return getattr(ufunc, method)(*known(inputs), **known(kwargs))
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        return function(*known(args), **known(kwargs))
+
+    @classmethod
+    def __torch_function__(cls, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The field for functions that compute with it; the number for all others."""
+        return function(*known(args), **known(kwargs or {}))
+
+
+def _method(name: str) -> Callable[..., Any]:
+    special = f"__{name}__"
+
+    def method(self: Number, *others: Any) -> Any:
+        if name in WITH_TENSORS and isinstance(others[0], torch.Tensor | Attribute):
+            return getattr(self._cortex_tensor(), special)(*others)
+        if name in SCALING and self._cortex_kind is float and type(others[0]) in (int, float) and others[0]:
+            return Number(self._cortex_own(), float, (*self._cortex_scaled, (name, others[0])))
+        return getattr(self._cortex_number(), special)(*known(others))
+
+    method.__name__ = special
+    return method
+
+
+def _ordering(name: str) -> Callable[..., Any]:
+    special = f"__{name}__"
+
+    def method(self: Number, other: Any) -> Any:
+        is_itself = not self._cortex_scaled and type(self._cortex_own()._cortex_sample()) is self._cortex_kind
+        if is_itself and type(other) in (int, float):
+            return getattr(self._cortex_own(), special)(other)  # which need not ask for the number
+        return getattr(self._cortex_number(), special)(known(other))
+
+    method.__name__ = special
+    return method
+
+
+for _name in PYTHON:
+    setattr(Number, f"__{_name}__", _method(_name))
+for _name in ORDER:
+    setattr(Number, f"__{_name}__", _ordering(_name))
+
+
+def number(kind: type) -> Callable[..., Any]:
+    """What `float` or `int` means where it is called: of a field that holds such a number, the field still."""
+
+    def convert(*args: Any) -> Any:
+        x = args[0] if len(args) == 1 else None
+        if type(x) is Number:
+            return x if x._cortex_kind is kind else Number(x._cortex_own(), kind) if kind is float else kind(x)
+        sample = x._cortex_sample() if isinstance(x, Attribute) else None
+        wanted = NUMBERS if kind is float else (int, np.integer)
+        if x is None or not isinstance(sample, wanted) or isinstance(sample, bool):
+            return kind(*args)
+        return Number(x, kind)
+
+    return convert
+
+
+def known(x: Any) -> Any:
+    """`x` with numbers in place of what stands for them, and itself where there are none."""
+    match x:
+        case Number():
+            return x._cortex_number()
+        case slice():
+            return slice(known(x.start), known(x.stop), known(x.step))
+        case tuple() | list() if type(x) in (tuple, list) and has_number(x):
+            return type(x)(map(known, x))
+        case dict() if type(x) is dict and has_number(x):
+            return {key: known(value) for key, value in x.items()}
+        case tuple() if hasattr(x, "_make"):
+            return x._make(map(known, x))
+    return x
+
+
+def has_number(x: Any) -> bool:
+    """Does `Number` occur anywhere in it?"""
+    if type(x) in (tuple, list):
+        return any(map(has_number, x))
+    return any(map(has_number, x.values())) if type(x) is dict else type(x) is Number
+
+
+def as_torch_takes(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of a function of torch: fields remain where it computes with them, others become numbers."""
+    if not (has_number(args) or has_number(kwargs)) or function in _computing():
+        return args, kwargs
+    if function is torch.Tensor.__getitem__ and not isinstance(args[1], slice):
+        items = args[1] if isinstance(args[1], tuple) else (args[1],)
+        return (args[0], tuple(item if _is_position(item) else known(item) for item in items)), kwargs
+    return known(args), known(kwargs)
+
+
+def _is_position(x: Any) -> bool:
+    return type(x) is Number and x._cortex_kind is int and x._cortex_own()._cortex_sample() >= 0
+
+
+@lru_cache(maxsize=1)
+def _computing() -> frozenset[Any]:
+    """The functions of torch to which such a number is a tensor."""
+    names = ("add", "sub", "mul", "div", "__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rdiv__", "true_divide")
+    found = [getattr(owner, name) for owner in (torch, torch.Tensor) for name in names if hasattr(owner, name)]
+    return frozenset([*found, torch.tensor, torch.as_tensor])
