@@ -122,15 +122,6 @@ def forward(self, node):
     self.left(node)
     return self.total(node)
 """,
-    "generator": """
-def walk(self, node):
-    yield node
-    if node.left is not None:
-        yield from self.walk(node.left)
-        yield from self.walk(node.right)
-def forward(self, node):
-    return sum(self.emb(torch.tensor(n.word)) for n in self.walk(node) if n.left is None)
-""",
     "missing_attribute": """
 def forward(self, node):
     if node.left is None:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from cortex.frontend.builder import Value, asked_by_user, builder
-from cortex.frontend.facts import ABSENT, Path
+from cortex.frontend.facts import ABSENT, Path, Seen
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
@@ -205,6 +205,8 @@ class NodeField(TorchAttribute):
         if isinstance(sample, list | tuple):
             before = b.knowledge.fields.get(self._cortex_name)
             if before is not None and before.shape[:1] != (len(sample),):
+                if type(b.facts.oracle) is not Seen:
+                    raise fail(f"node.{self._cortex_name} is a list of another length.")
                 b.model.links.itemize(b.accessors.name(self._cortex_steps))
         return super()._cortex_value()
 
@@ -393,12 +395,9 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
     is_plain = not _is_nested(steps) and name not in b.model.links.itemized
     numbers = all(isinstance(x, int | float) for x in sample)
-    if (
-        is_plain
-        and numbers
-        and b.model.is_mixed((*(b.accessors.steps(own) if path else steps), TRUTH), str(bool(sample)))
-    ):
-        ask_value((*steps, TRUTH))
+    if is_plain and numbers and _may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
+        b.knowledge.tags.setdefault(own)
+        b.model.counts.ask(b, steps)  # as of an empty list, in which there could be nodes
     if sample and is_plain and numbers:
         return IndexableNodeField(own, steps, path)
     nodes = all(map(is_node, sample))
@@ -415,6 +414,12 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
             for i, x in enumerate(sample)
         ]
     return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
+
+
+def _may_be_empty(b: TorchBuilder, steps: Steps, sample: Any) -> bool:
+    """Are there both lists of numbers and empty ones in this place?"""
+    is_real = type(b.facts.oracle) is Seen  # a list of nodes may be supposed to be empty
+    return (is_real or bool(sample)) and b.model.is_mixed((*steps, TRUTH), str(bool(sample)))
 
 
 def _node(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
