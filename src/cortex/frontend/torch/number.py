@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from cortex.frontend.builder import OTHER_NODE, Builder, Value, asked_by_user, builder
+from cortex.frontend.facts import ORDER
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
@@ -29,7 +30,6 @@ PYTHON = (
     "round", "trunc", "floor", "ceil", "eq", "ne", "int", "complex", "bool", "hash", "str", "repr", "format",
 )  # fmt: skip
 """Special methods that are those of the number."""
-ORDER = ("lt", "le", "gt", "ge")
 SCALING = {
     "mul": (operator.mul, torch.mul),
     "rmul": (operator.mul, torch.mul),
