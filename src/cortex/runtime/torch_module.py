@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.model import TorchModel
 
 Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
+Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
+"""Calls of a list that the same program makes: what it is, where they stand in the list, and their requests."""
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
@@ -115,28 +117,33 @@ class CalledAsModule(NotCopied, ABC):
                 f"calls of {self._interface.name} with different constants are made by different programs, and are "
                 "looked at one program at a time; give a list of calls with the same ones"
             )
-        model, run, numbered = alike[0]
-        return model, run, [request for _, request in numbered]
+        model, run, _, requests = alike[0]
+        return model, run, requests
 
-    def _alike(self, batch: list[Any]) -> list[tuple[TorchModel | Serving, Executable, list[tuple[int, Any]]]]:
-        """The calls of a list by the program that makes them: their positions and requests."""
+    def _alike(self, batch: list[Any]) -> list[Alike]:
+        """The calls of a list by the program that makes them."""
         if not batch:
             raise StructureError("the module is called with an empty list; give it at least one structure")
-        found: dict[Constants, tuple[TorchModel | Serving, Executable, list[tuple[int, Any]]]] = {}
-        for number, arguments in enumerate(map(self._interface.element, batch)):
-            key = self._interface.constants(arguments)
+        face = self._interface
+        if face.are_alike(batch):
+            model, run = self._for(face.bind((batch[0],), {}))
+            return [(model, run, range(len(batch)), [model.request(face.bind((each,), {})) for each in batch])]
+        found: dict[Constants, tuple[TorchModel | Serving, Executable, list[int], list[Any]]] = {}
+        for number, arguments in enumerate(map(face.element, batch)):
+            key = face.constants(arguments)
             if key not in found:
-                found[key] = (*self._for(arguments), [])
-            model, _, numbered = found[key]
-            numbered.append((number, model.request(arguments)))
+                found[key] = (*self._for(arguments), [], [])
+            model, _, numbers, requests = found[key]
+            numbers.append(number)
+            requests.append(model.request(arguments))
         return list(found.values())
 
     def _called_with_all(self, batch: list[Any], threads: int | None) -> Any:
         """What calls of a list return, a row each."""
         alike = self._alike(batch)
         found = []
-        for model, run, numbered in alike:
-            states = run([request for _, request in numbered], threads=threads)
+        for model, run, _, requests in alike:
+            states = run(requests, threads=threads)
             form, names = model.result()  # after the call, which may have shown new kinds
             found.append((form, [states[name] for name in names]))
         form, columns = found[0]
@@ -147,7 +154,7 @@ class CalledAsModule(NotCopied, ABC):
                     f"calls of {self._interface.name} with different constants return results of different forms or "
                     "shapes, which cannot be rows of the same tensors; make them by lists of their own"
                 )
-            order = np.argsort([number for *_, numbered in alike for number, _ in numbered])
+            order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
             columns = [np.concatenate(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
         return form.rebuild([self._tensor(rows) for rows in columns])
 

@@ -72,6 +72,13 @@ class Interface:
         is_call = type(given) is tuple and len(self._names) > 1 and not self.takes_tuple
         return self.bind(given if is_call else (given,), {})
 
+    def are_alike(self, batch: list[Any]) -> bool:
+        """Is it known by their classes alone that calls with one argument each are compiled together?"""
+        if len(self._names) != 1:
+            return False
+        kinds = {self._kinds.get(each) for each in set(map(type, batch))}
+        return len(kinds) == 1 and None not in kinds
+
     def constants(self, arguments: dict[str, Any]) -> Constants:
         """What tells calls apart that have to be compiled separately."""
         found: list[Any] = []
