@@ -96,6 +96,8 @@ std::unique_ptr<Workspace> WorkspacePool::take(const std::vector<Block>& blocks,
   return workspace;
 }
 
+WorkspacePool::WorkspacePool() { idle_.reserve(kMaxIdle); }
+
 std::unique_ptr<Workspace> WorkspacePool::idle(std::size_t bytes) {
   if (idle_.empty()) return std::make_unique<Workspace>();
   const auto large = [&](const Idle& i) { return i.workspace->capacity() >= bytes; };
@@ -108,7 +110,7 @@ std::unique_ptr<Workspace> WorkspacePool::idle(std::size_t bytes) {
   return workspace;
 }
 
-void WorkspacePool::give(std::unique_ptr<Workspace> workspace) {
+void WorkspacePool::give(std::unique_ptr<Workspace> workspace) noexcept {
   if (idle_.size() < kMaxIdle && workspace->capacity() <= kMaxIdleBytes)
     idle_.push_back({std::move(workspace), std::this_thread::get_id()});
 }

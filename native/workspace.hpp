@@ -58,10 +58,12 @@ class Workspace {
 // and a fork, which needs the GIL too, always sees a pool in order.
 class WorkspacePool {
  public:
+  WorkspacePool();
+
   // A workspace with a place for each of `blocks`, for a request of these sizes.
   std::unique_ptr<Workspace> take(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
                                   std::int64_t threads);
-  void give(std::unique_ptr<Workspace> workspace);
+  void give(std::unique_ptr<Workspace> workspace) noexcept;
 
  private:
   struct Idle {
