@@ -1,8 +1,10 @@
 #include "kernel.hpp"
 
+#include <chrono>
 #include <cstdlib>
 
 #include "errors.hpp"
+#include "interruptible.hpp"
 #include "line.hpp"
 #include "running.hpp"
 
@@ -95,10 +97,16 @@ nb::object Kernel::run(nb::tuple inputs, nb::handle out, nb::tuple shape, std::i
         break;
     }
   }
-  {
+  workspace->given_sizes.assign(1, 0);
+  const Job job = workspace->job(entry_);
+  const auto start = std::chrono::steady_clock::now();
+  if (may_delay_signals(longest_)) {
+    run_interruptibly(job, threads, run_on_team);
+  } else {
     nb::gil_scoped_release without_gil;
-    run_on_team({entry_, workspace->arguments.data(), no_sizes.data()}, threads);
+    run_on_team(job, threads);
   }
+  longest_ = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
   pool_.give(std::move(workspace));
   return result;
 }

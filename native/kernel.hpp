@@ -1,6 +1,7 @@
 // A compiled function on arrays of fixed sizes: weights in place, temporaries from a pool, inputs and a result per call.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "team.hpp"
@@ -38,6 +39,7 @@ class Kernel {
   std::size_t inputs_ = 0;
   nb::object keepalive_;
   WorkspacePool pool_;
+  double longest_ = std::numeric_limits<double>::infinity();  // nanoseconds that a call is expected to take at most
 };
 
 }  // namespace cortex

@@ -116,6 +116,7 @@ class Run {
   std::vector<npy_intp> shape_of(std::size_t state, std::int64_t count, bool leading_axis) const;
   void gather(std::size_t state, std::size_t index_block, std::int64_t count, float* to) const;
   void check(std::size_t state) const;
+  void check_whole() const;
   void check_out(std::size_t state) const;
   nb::object roots_of(std::size_t state) const;
 
@@ -125,7 +126,7 @@ class Run {
   std::int64_t threads_;
   std::unique_ptr<Workspace> workspace_;
   std::vector<nb::object> roots_;  // per state; not valid unless it was given or asked for
-  bool has_run_ = false;
+  bool has_run_ = false, is_whole_ = false;  // ever; and are the states of the last run there?
 };
 
 }  // namespace cortex

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "interruptible.hpp"
 #include "program.hpp"
 #include "without_gil.hpp"
 
@@ -66,6 +67,7 @@ void Run::prepare(Request& request, nb::handle structures, bool merge) {
   }
   workspace.given_sizes.clear();
   for (const std::size_t i : layout.sizes) workspace.given_sizes.push_back(workspace.sizes[i]);
+  workspace.given_sizes.push_back(0);
 }
 
 // Have the rows of tables computed that this request is the first to look up. Nodes that do not look anything up have
@@ -90,13 +92,14 @@ void Run::fill_tables() const {
 
 void Run::execute(Announcement* announced) {
   Workspace& workspace = *workspace_;
+  is_whole_ = false;
   if (workspace.sizes[kNumNodes] == 0) return;
   fill_tables();
-  const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
+  const Job job = workspace.job(program_->layout().entry);
   const std::int64_t nodes = workspace.sizes[kNumNodes];
-  const auto run = [&](std::int64_t threads) {
+  const auto timed = [&](auto run) {
     const auto start = Clock::now();
-    const bool on_team = run_call(job, threads);
+    const bool on_team = run();
     const std::chrono::duration<double, std::nano> taken = Clock::now() - start;
     return std::pair(on_team, taken.count() / static_cast<double>(nodes));
   };
@@ -106,10 +109,12 @@ void Run::execute(Announcement* announced) {
   if (announced && threads == 1) announced->call_off();
   std::pair<bool, double> found;
   if (ways.pace(nodes).expected(threads > 1) * static_cast<double>(nodes) < kTooShort) {
-    found = run(threads);
+    found = timed([&] { return run_call(job, threads); });
+  } else if (may_delay_signals(ways.longest(nodes, threads > 1))) {
+    found = timed([&] { return run_interruptibly(job, threads, run_call); });
   } else {
     const WithoutGil without_gil;
-    found = run(threads);
+    found = timed([&] { return run_call(job, threads); });
   }
   ways.see(nodes, found.first, found.second);
 }
@@ -157,7 +162,7 @@ nb::object Run::roots_of(std::size_t state) const {
 }
 
 void Run::write_roots() {
-  has_run_ = true;
+  has_run_ = is_whole_ = true;
   for (std::size_t s = 0; s < roots_.size(); ++s) {
     if (!has_root(s)) continue;  // made when somebody asks for it
     check_out(s);                // again: other threads may have run since
@@ -178,14 +183,22 @@ void Run::check(std::size_t state) const {
   if (!has_run_) python_error(PyExc_RuntimeError, "the request has not been run");
 }
 
+void Run::check_whole() const {
+  if (!is_whole_) python_error(PyExc_RuntimeError, "the last run of the request was interrupted; run it again");
+}
+
 nb::object Run::root(std::size_t state) {
   check(state);
-  if (!has_root(state)) roots_[state] = roots_of(state);
+  if (!has_root(state)) {
+    check_whole();
+    roots_[state] = roots_of(state);
+  }
   return roots_[state];
 }
 
 nb::object Run::nodes(std::size_t state) const {
   check(state);
+  check_whole();
   const std::int64_t count = num_user_nodes();
   nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, true));
   gather(state, program_->layout().order_block, count, data_of<float>(array));

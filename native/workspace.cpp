@@ -88,6 +88,12 @@ void Workspace::place(const std::vector<std::size_t>& offsets, std::size_t bytes
   for (std::size_t i = 0; i < offsets.size(); ++i) at_[i] = memory_.get() + offsets[i];
 }
 
+Job Workspace::job(Entry entry) {
+  given_sizes.back() = 0;
+  static_assert(sizeof(std::atomic<std::int64_t>) == sizeof(std::int64_t));
+  return {entry, arguments.data(), given_sizes.data(), reinterpret_cast<std::atomic<std::int64_t>*>(&given_sizes.back())};
+}
+
 std::unique_ptr<Workspace> WorkspacePool::take(const std::vector<Block>& blocks,
                                                const std::vector<std::int64_t>& sizes, std::int64_t threads) {
   const std::size_t bytes = Workspace::offsets(blocks, sizes, threads, offsets_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "request.hpp"
+#include "team.hpp"
 
 namespace cortex {
 
@@ -41,7 +42,10 @@ class Workspace {
   Destination to;                         // views of the arrays that the linearizer fills
   std::vector<void*> arguments;           // of the compiled function
   std::vector<std::int64_t> sizes;        // of the request, in the linearizer's order
-  std::vector<std::int64_t> given_sizes;  // of the request, those that the compiled function takes
+  std::vector<std::int64_t> given_sizes;  // of the request, those that the compiled function takes, and a word more
+
+  // What the compiled function is given. The word behind its sizes is 0 now; Job says what it is for.
+  Job job(Entry entry);
 
  private:
   static constexpr std::align_val_t kAlign{64};
