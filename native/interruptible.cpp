@@ -19,7 +19,7 @@ namespace {
 
 // A tenth of what a signal may wait for: an expectation may be wrong by as much.
 constexpr double kNoticed = 20e6;
-constexpr auto kBetweenHandlers = std::chrono::milliseconds(50);
+constexpr auto kBetweenHandlers = std::chrono::milliseconds(20);
 
 // The thread that runs a job for another one.
 class Deputy {

@@ -8,6 +8,7 @@
 #include "errors.hpp"
 #include "interruptible.hpp"
 #include "program.hpp"
+#include "signals.hpp"
 #include "without_gil.hpp"
 
 namespace cortex {
@@ -40,6 +41,10 @@ Run::Run(nb::object program, bool single, std::int64_t threads, nb::handle out)
 
 Run::~Run() {
   if (workspace_) program_->pool().give(std::move(workspace_));
+}
+
+void Run::discard() noexcept {
+  if (workspace_) program_->pool().give_at_once(std::move(workspace_));
 }
 
 void Run::prepare(Request& request, nb::handle structures, bool merge) {
@@ -128,17 +133,29 @@ std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool
   return shape;
 }
 
-// The rows of a state at the nodes that an index array names, without padding.
-void Run::gather(std::size_t number, std::size_t index_block, std::int64_t count, float* to) const {
+// The rows of a state at the nodes that an index array names from `first` to `last`, without padding; `to` is the place
+// of row 0.
+void Run::gather(std::size_t number, std::size_t index_block, std::int64_t first, std::int64_t last, float* to) const {
   const StateLayout& state = program_->layout().states[number];
   const float* base = workspace_->floats(state.block);
   const std::int32_t* index = workspace_->ints(index_block);
   const bool dense = state.pitch == state.columns;
   const std::int64_t rows = dense ? 1 : state.rows, columns = dense ? state.stride : state.columns;
-  for (std::int64_t i = 0; i < count; ++i) {
+  to += first * rows * columns;
+  for (std::int64_t i = first; i < last; ++i) {
     const float* row = base + index[i] * state.stride;
     for (std::int64_t r = 0; r < rows; ++r, to += columns, row += state.pitch)
       std::memcpy(to, row, static_cast<std::size_t>(columns) * sizeof(float));
+  }
+}
+
+// All rows. Handlers of signals run in between, so `to` is asked for the array's memory anew after them.
+template <class To>
+void Run::gather_all(std::size_t state, std::size_t index_block, std::int64_t count, To to) const {
+  constexpr std::int64_t kAtOnce = 1 << 14;
+  for (std::int64_t first = 0; first < count; first += kAtOnce) {
+    if (first > 0) run_signal_handlers();
+    gather(state, index_block, first, std::min(count, first + kAtOnce), to());
   }
 }
 
@@ -157,7 +174,7 @@ void Run::check_out(std::size_t state) const {
 nb::object Run::roots_of(std::size_t state) const {
   const std::int64_t count = workspace_->sizes[kNumRoots];
   nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, !single_));
-  gather(state, program_->layout().root_block, count, data_of<float>(array));
+  gather_all(state, program_->layout().root_block, count, [&] { return data_of<float>(array); });
   return array;
 }
 
@@ -165,13 +182,20 @@ void Run::write_roots() {
   has_run_ = is_whole_ = true;
   for (std::size_t s = 0; s < roots_.size(); ++s) {
     if (!has_root(s)) continue;  // made when somebody asks for it
-    check_out(s);                // again: other threads may have run since
-    auto* const array = reinterpret_cast<PyArrayObject*>(roots_[s].ptr());
-    if (PyArray_ISCARRAY(array)) {
-      gather(s, program_->layout().root_block, workspace_->sizes[kNumRoots], data_of<float>(roots_[s]));
-    } else if (PyArray_CopyInto(array, reinterpret_cast<PyArrayObject*>(roots_of(s).ptr())) < 0) {
-      throw nb::python_error();
+    const auto as_array = [&] { return reinterpret_cast<PyArrayObject*>(roots_[s].ptr()); };
+    const auto memory = [&] {
+      check_out(s);  // again: other code may have run since
+      if (!PyArray_ISCARRAY(as_array())) python_error(PyExc_ValueError, "an array was changed while it was written");
+      return data_of<float>(roots_[s]);
+    };
+    check_out(s);
+    if (PyArray_ISCARRAY(as_array())) {
+      gather_all(s, program_->layout().root_block, workspace_->sizes[kNumRoots], memory);
+      continue;
     }
+    const nb::object rows = roots_of(s);
+    check_out(s);
+    if (PyArray_CopyInto(as_array(), reinterpret_cast<PyArrayObject*>(rows.ptr())) < 0) throw nb::python_error();
   }
 }
 
@@ -201,7 +225,7 @@ nb::object Run::nodes(std::size_t state) const {
   check_whole();
   const std::int64_t count = num_user_nodes();
   nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, true));
-  gather(state, program_->layout().order_block, count, data_of<float>(array));
+  gather_all(state, program_->layout().order_block, count, [&] { return data_of<float>(array); });
   return array;
 }
 

@@ -1,7 +1,9 @@
 #include "workspace.hpp"
 
 #include <algorithm>
+#include <exception>
 
+#include "blocked_signals.hpp"
 #include "errors.hpp"
 #include "line.hpp"
 
@@ -119,6 +121,15 @@ std::unique_ptr<Workspace> WorkspacePool::idle(std::size_t bytes) {
 void WorkspacePool::give(std::unique_ptr<Workspace> workspace) noexcept {
   if (idle_.size() < kMaxIdle && workspace->capacity() <= kMaxIdleBytes)
     idle_.push_back({std::move(workspace), std::this_thread::get_id()});
+}
+
+void WorkspacePool::give_at_once(std::unique_ptr<Workspace> workspace) noexcept {
+  if (workspace->capacity() <= kMaxIdleBytes) return give(std::move(workspace));
+  const BlockedSignals blocked;
+  try {
+    std::thread([large = std::move(workspace)] {}).detach();
+  } catch (const std::exception&) {  // no thread for it: it is freed here
+  }
 }
 
 }  // namespace cortex

@@ -68,6 +68,8 @@ class WorkspacePool {
   std::unique_ptr<Workspace> take(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
                                   std::int64_t threads);
   void give(std::unique_ptr<Workspace> workspace) noexcept;
+  // The same without waiting until memory is freed: for gigabytes that takes longer than a signal may wait.
+  void give_at_once(std::unique_ptr<Workspace> workspace) noexcept;
 
  private:
   struct Idle {
