@@ -26,7 +26,7 @@ LONG = 1 << 11
 HOLDS_LOOPS = 1 << 8
 """The same of an iteration with loops inside that are as long as the request makes them, counted as if they ran once."""
 CHEAP = 1 << 5
-"""Instructions of an iteration that need no look if the loop is inside of another one: millions of them take no time."""
+"""Instructions of an iteration that need no look if the loop is inside of one that looks: millions take no time."""
 
 
 def look(w: Writer) -> None:
@@ -84,7 +84,8 @@ class _Estimate(NamedTuple):
         return _Work(1 + max((p.instructions for p in parts), default=0), any(p.has_loops for p in parts))
 
     def of_loop(self, s: For, inner: bool) -> _Work:
-        each = self.of_list(s.body, inner=True)
+        is_known = isinstance(s.lo, Int) and isinstance(s.hi, Int)
+        each = self.of_list(s.body, inner or not is_known)
         cost = max(1, each.instructions)
         if isinstance(s.lo, Int) and isinstance(s.hi, Int):
             count = max(0, s.hi.value - s.lo.value)
@@ -94,6 +95,6 @@ class _Estimate(NamedTuple):
             return _Work(count * cost, each.has_loops)
         if cost >= (HOLDS_LOOPS if each.has_loops else LONG):
             self.found[id(s)] = 1
-        elif cost >= CHEAP or not inner:
+        elif cost >= CHEAP or each.has_loops or not inner:
             self.found[id(s)] = SHORT // (LONG if each.has_loops else cost)
         return _Work(cost, has_loops=True)
