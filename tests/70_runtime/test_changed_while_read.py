@@ -242,15 +242,14 @@ def test_a_repr_that_is_interrupted_is_not_swallowed(fast: Any) -> None:
 
 
 class Resizing(dict):  # type: ignore[type-arg]
-    """A mapping that gives arrays other memory when it is asked for one of them."""
+    """A mapping that takes the memory of the arrays it has given before."""
 
     def __getitem__(self, name: str) -> Any:
+        for array in vars(self).setdefault("given", []):
+            array.resize(0, refcheck=False)
         found = super().__getitem__(name)
-        for other, array in self.items():
-            if other != name:
-                array.resize(1, refcheck=False)
-                array.resize(0, refcheck=False)
-        self.kept = [bytearray(size) for size in (1 << 10, 1 << 14, 1 << 18)]
+        self.given.append(found)
+        self.kept = [bytearray(4 * found.size) for _ in range(100)]
         return found
 
 
