@@ -1,7 +1,7 @@
 """Memory or threads that the system does not give: a MemoryError or fewer threads, and everything works afterwards.
 
-The native extension allocates with C++'s operator new. A small library that is loaded before it has its own, which fails
-when it is told to: the first time, the second time, and so on until a call needs no more of them.
+The native extension allocates with C++'s operator new. A small library that is loaded before it has its own, which
+fails when it is told to: the first time, the second time, and so on until a call needs no more of them.
 """
 
 from __future__ import annotations

@@ -198,7 +198,8 @@ def tree(node, w):
     return cortex.tanh(w.U @ cortex.sum(tree(k, w) for k in node.children))
 
 rng = np.random.default_rng(0)
-fast = cortex.compile(tree, {"emb": rng.normal(size=(9, 512)) / 9, "U": rng.normal(size=(512, 512)) / 30}, threads=THREADS)
+weights = {"emb": rng.normal(size=(9, 512)) / 9, "U": rng.normal(size=(512, 512)) / 30}
+fast = cortex.compile(tree, weights, threads=THREADS)
 
 def forest(parents):
     return Forest.from_parents(parents, fields={"word": np.arange(len(parents)) % 9})

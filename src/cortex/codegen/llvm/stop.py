@@ -1,9 +1,8 @@
 """Stopping a function before it has finished.
 
-`%stop` points to a word behind the sizes. Whoever calls the function may set it from another thread, to anything but 0:
-the function then returns within about a millisecond, and its results mean nothing. Loops look at the word where that
-takes next to no time: once per iteration where an iteration is long, else once in a while. A loop that is short whatever
-the request is does not look at all.
+`%stop` points to the word behind the sizes. Another thread may set this word to anything but 0: the function then
+returns within about a millisecond, and its results mean nothing. A loop looks at the word in every iteration if an
+iteration is long, else after pieces of many iterations. A loop that is short for every request does not look.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SHORT = 1 << 20
 LONG = 1 << 11
 """Instructions of an iteration that hide a look, which takes two."""
 HOLDS_LOOPS = 1 << 8
-"""The same of an iteration with loops inside that are as long as the request makes them, counted as if they ran once."""
+"""The same for an iteration that holds loops of unknown length, each counted as one iteration."""
 CHEAP = 1 << 5
 """Instructions of an iteration that need no look if the loop is inside of one that looks: millions take no time."""
 
