@@ -19,6 +19,10 @@ Path: TypeAlias = tuple[Any, ...]
 EXACT = 1 << 24
 """Whole numbers up to here are exact in single precision."""
 
+FLOAT = "float32"
+KindOf: TypeAlias = Callable[[Any], str | None]
+"""The name of a tensor's element type; None for what is no tensor."""
+
 PLAIN = (str, int, float, bool, type(None))
 
 
@@ -27,7 +31,7 @@ class Form:
     """A tensor ("tensor"), a plain value that is always the same ("plain"), or a collection of forms."""
 
     kind: Literal["tensor", "plain", "tuple", "list", "dict", "record"]
-    make: Any = None  # the plain value; the class of a record
+    make: Any = None  # the plain value; the class of a record; a tensor's element type unless that is float32
     keys: tuple[Any, ...] = ()
     parts: tuple[Form, ...] = ()
 
@@ -43,10 +47,24 @@ class Form:
             for inner in part._names():
                 yield f"{key}_{inner}" if inner else str(key)
 
+    def types(self) -> Iterator[str | None]:
+        """The element type of each tensor, "bool" or "int64"; None is float32."""
+        if self.kind == "tensor":
+            yield self.make
+        for part in self.parts:
+            yield from part.types()
+
     @property
     def count(self) -> int:
         """How many tensors it has."""
         return 1 if self.kind == "tensor" else sum(part.count for part in self.parts)
+
+    def returned(self, states: list[Any], tensor: Callable[[Any], Any]) -> Any:
+        """The result with these states, arrays of float32, each of its own element type and made a `tensor`."""
+        if self.kind == "tensor" and self.make is None:
+            return tensor(states[0])
+        typed = zip(states, self.types(), strict=True)
+        return self.rebuild([tensor(x if kind is None else x.astype(kind)) for x, kind in typed])
 
     def rebuild(self, tensors: list[Any]) -> Any:
         """The result with these tensors."""
@@ -85,7 +103,10 @@ class Form:
 
 
 def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
-    """Where numbers of one form are other numbers or tensors in the other; None where the forms differ otherwise."""
+    """Where numbers of one form are other numbers or tensors in the other, or tensors are of other element types.
+
+    None where the forms differ otherwise.
+    """
     if a == b:
         return set()
     if {a.kind, b.kind} <= {"tensor", "plain"}:
@@ -115,16 +136,17 @@ def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     return record
 
 
-def flatten(result: Any, is_tensor: Callable[[Any], bool], numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
-    """The form of a result and its tensors in order; so are the numbers at these places."""
+def flatten(result: Any, kind_of: KindOf, numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
+    """The form of a result and its tensors in order; so are the numbers at these places, with tensors of floats."""
     tensors: list[Any] = []
-    return _form(result, is_tensor, tensors, numbers, ()), tensors
+    return _form(result, kind_of, tensors, numbers, ()), tensors
 
 
-def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any], numbers: Collection[Path], at: Path) -> Form:
-    if is_tensor(x) or (at in numbers and _is_number(x)):
+def _form(x: Any, kind_of: KindOf, tensors: list[Any], numbers: Collection[Path], at: Path) -> Form:
+    kind = kind_of(x)
+    if kind is not None or (at in numbers and _is_number(x)):
         tensors.append(x)
-        return Form("tensor")
+        return Form("tensor", None if at in numbers or kind == FLOAT else kind)
     match x:
         case tuple() if hasattr(x, "_fields"):
             keys, values, kind = tuple(x._fields), list(x), "record"
@@ -143,7 +165,5 @@ def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any], numbers:
                 f"the result contains a {what}; tensors, tuples, lists, dicts, dataclasses and named "
                 "tuples of them are accepted."
             )
-    parts = tuple(
-        _form(value, is_tensor, tensors, numbers, (*at, key)) for key, value in zip(keys, values, strict=True)
-    )
+    parts = tuple(_form(value, kind_of, tensors, numbers, (*at, key)) for key, value in zip(keys, values, strict=True))
     return Form(kind, type(x) if kind == "record" else None, keys, parts)  # type: ignore[arg-type]

@@ -42,12 +42,13 @@ from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
+from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
-from cortex.ra.ir import IsNone, Slot, TensorType
+from cortex.ra.ir import IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 MOST_ROLES = 64
@@ -99,7 +100,7 @@ class TorchModel(TracedModel):
         if result is not form:
             assert result is not None
             form, names = self._returns = result, tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
-        return form.rebuild([tensor(states[name]) for name in names])
+        return form.returned([states[name] for name in names], tensor)
 
     def serving(self, constants: Constants) -> Serving:
         """What calls need, as far as it is known now."""
@@ -305,7 +306,8 @@ class TorchModel(TracedModel):
                 names = passed_names(b.role.tag, name, form, via)
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
-                return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
+                states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
+                return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):

@@ -71,7 +71,7 @@ class Serving:
 
     def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
         """What the module returns, from the states at the root, each made a `tensor`."""
-        return self.form.rebuild([tensor(states[name]) for name in self.names])
+        return self.form.returned([states[name] for name in self.names], tensor)
 
 
 def _array(tensor: Any) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 
 from cortex.frontend import movement, pointwise
 from cortex.frontend.builder import Value
+from cortex.frontend.elementary import erf, exp_minus_1_below_0, log_1_plus, minus_tanh, scaled
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.elementary import erf, exp_minus_1_below_0, log_1_plus, minus_tanh, scaled
 from cortex.frontend.torch.operators.inplace import in_place
 from cortex.frontend.torch.refusals import RANDOM, Unsupported
 

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
+from cortex.frontend.elementary import cosh, erf, exp_minus_1, log_1_plus, scaled, sinh
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn, UnaryFn, arithmetic, comparison, fill, unary
 from cortex.frontend.power import power, raised
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, broadcast, integers
-from cortex.frontend.elementary import cosh, erf, exp_minus_1, log_1_plus, scaled, sinh
 from cortex.frontend.torch.operators.inplace import in_place
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
@@ -166,7 +166,9 @@ def _is_finite(input: Any) -> Value:
     return comparison("lt", unary("abs", value_of(input)), fill(math.inf))
 
 
-def _nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Value:
+def _nan_to_num(
+    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
     x = value_of(input)
     top = fill(LARGEST if posinf is None else posinf)
     bottom = fill(-LARGEST if neginf is None else neginf)

@@ -10,9 +10,9 @@ import torch
 
 from cortex.frontend import movement, pointwise, reduction
 from cortex.frontend.builder import Value
+from cortex.frontend.elementary import scaled
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.elementary import scaled
 from cortex.frontend.torch.operators.indexing import count_up
 from cortex.frontend.torch.refusals import CPU, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
