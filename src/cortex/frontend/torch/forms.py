@@ -90,7 +90,7 @@ class Form:
         """For messages: `(tensor, {'c': tensor})`."""
         match self.kind:
             case "tensor":
-                return "a tensor"
+                return "a tensor" if self.make is None else f"a tensor of {self.make}"
             case "plain":
                 return repr(self.make)
             case "tuple":
@@ -110,7 +110,7 @@ def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
     if a == b:
         return set()
     if {a.kind, b.kind} <= {"tensor", "plain"}:
-        return {at} if all(x.kind == "tensor" or _is_number(x.make) for x in (a, b)) else None
+        return {at} if _is_numeric(a) and _is_numeric(b) else None
     if (a.kind, a.make, a.keys) != (b.kind, b.make, b.keys):
         return None
     found: set[Path] = set()
@@ -120,6 +120,11 @@ def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
             return None
         found |= inner
     return found
+
+
+def _is_numeric(form: Form) -> bool:
+    """A tensor or a number; but not of truth values, whose sums are others than those of 0 and 1."""
+    return form.make != "bool" if form.kind == "tensor" else _is_number(form.make)
 
 
 def _is_number(x: Any) -> bool:
