@@ -13,8 +13,8 @@ import cortex
 
 inf, nan = math.inf, math.nan
 SPECIAL = np.array([
-    0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1e-8, 1e-8, 3e-5, -1e-4, 1e-4, 1e-3, 0.1, -0.3, 0.5, -0.5, 1.0, -1.0, 1.5,
-    2.5, -3.0, 9.0, -10.0, 20.5, -20.0, 64.0, 88.0, -88.0, 88.8, 89.0, 104.0, -104.0, 1e10, -1e10, 3e38, -3e38, inf,
+    0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1e-8, 1e-8, 3e-5, -1e-4, 1e-4, 1e-3, 0.1, -0.3, 0.5, -0.5, 1.0, -1.0,
+    1.5, 2.5, -3.0, 9.0, -10.0, 20.5, -20.0, 64.0, 88.0, -88.0, 88.8, 89.0, 104.0, -104.0, 1e10, -1e10, 3e38, -3e38, inf,
     -inf, nan,
 ], np.float32)  # fmt: skip
 COUNT = len(SPECIAL)
@@ -47,7 +47,8 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "x / 0": (lambda x: x / 0.0, lambda x: x / 0.0), "1 / x": (lambda x: 1 / x, lambda x: 1 / x),
     "x - x": (lambda x: x - x, lambda x: x - x), "x / x": (lambda x: x / x, lambda x: x / x),
     "x @ 0": (lambda x: x @ cortex.zeros(COUNT), lambda x: x @ np.zeros(COUNT)),
-    "sum": (cortex.sum, np.sum), "mean": (cortex.mean, np.mean), "max": (cortex.max, np.max), "min": (cortex.min, np.min),
+    "sum": (cortex.sum, np.sum), "mean": (cortex.mean, np.mean),
+    "max": (cortex.max, np.max), "min": (cortex.min, np.min),
     "softmax": (lambda x: cortex.softmax(x[:6]), lambda x: _softmax(x[:6])),
     "of -inf": (lambda x: cortex.softmax(cortex.where(x[:6] > 0, x[:6], -inf)),
                 lambda x: _softmax(np.where(x[:6] > 0, x[:6], -inf))),

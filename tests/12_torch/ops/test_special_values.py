@@ -1,8 +1,8 @@
 """Operators at special values, compiled: zeros, denormals, where functions cancel or overflow, infinities, NaN.
 
-One model holds a family of operators, applied to a vector of all values. The judge is torch in double precision, rounded
-to single precision: a result may be off by 1.3e-6 of it (what torch.testing allows), or by twice what torch itself is
-off in single precision. There is no absolute tolerance but a few denormals, so digits lost near 0 show.
+One model holds a family of operators, applied to a vector of all values. The judge is torch in double precision,
+rounded to single precision: a result may be off by 1.3e-6 of it (what torch.testing allows), or by twice what torch
+itself is off in single precision. There is no absolute tolerance but a few denormals, so digits lost near 0 show.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Operators = dict[str, Callable[..., Any]]
 
 inf, nan = math.inf, math.nan
 SPECIAL = torch.tensor([
-    0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1e-8, 1e-8, 3e-5, -1e-4, 1e-4, 1e-3, 0.1, -0.3, 0.49, 0.5, -0.5, 0.7, 1.0,
-    -1.0, 1.5, -1.5, 2.5, 3.0, -3.0, 3.74, -3.8, 5.9, -6.0, 9.0, 15.0, 19.5, 20.5, -20.0, -40.0, 64.0, -64.0, 88.0,
+    0.0, -0.0, 1e-45, -1e-40, 1.2e-38, 1e-20, -1e-8, 1e-8, 3e-5, -1e-4, 1e-4, 1e-3, 0.1, -0.3, 0.49, 0.5, -0.5, 0.7,
+    1.0, -1.0, 1.5, -1.5, 2.5, 3.0, -3.0, 3.74, -3.8, 5.9, -6.0, 9.0, 15.0, 19.5, 20.5, -20.0, -40.0, 64.0, -64.0, 88.0,
     -88.0, 88.8, 89.0, 104.0, -104.0, 1e10, -1e10, 3e19, 3e38, -3e38, inf, -inf, nan,
 ])  # fmt: skip
 FEW = torch.tensor([0.0, -0.0, 1e-8, -1e-4, 0.5, 1.0, -1.0, 2.5, -2.5, 88.0, -104.0, 1e10, 3e38, inf, -inf, nan])
@@ -66,14 +66,16 @@ def agree(operators: Operators, **inputs: torch.Tensor) -> None:
         assert not bad.any(), f"{name} at {[float(x[bad][0]) for x in inputs.values() if x.shape == bad.shape]}"
 
 
+def named(owner: Any, names: str) -> Operators:
+    return {name: getattr(owner, name) for name in names.split()}
+
+
 ELEMENTARY: Operators = {
-    **{
-        name: getattr(torch, name)
-        for name in (
-            "exp log sqrt rsqrt reciprocal tanh sigmoid neg abs sign square expm1 log1p erf sinh cosh exp2 log2 log10 "
-            "logit relu nan_to_num isnan isinf isfinite"
-        ).split()
-    },
+    **named(
+        torch,
+        "exp log sqrt rsqrt reciprocal tanh sigmoid neg abs sign square expm1 log1p erf sinh cosh exp2 log2 log10 "
+        "logit relu nan_to_num isnan isinf isfinite",
+    ),
     "2 ** x": lambda x: 2**x, "0.1 ** x": lambda x: torch.pow(0.1, x), "0 ** x": lambda x: torch.pow(0.0, x),
     "1 ** x": lambda x: torch.pow(1, x), "inf ** x": lambda x: torch.pow(inf, x),
     **{
@@ -88,13 +90,11 @@ ELEMENTARY: Operators = {
 }  # fmt: skip
 
 ACTIVATIONS: Operators = {
-    **{
-        name: getattr(F, name)
-        for name in (
-            "relu relu6 elu celu selu gelu silu mish softplus softsign hardshrink softshrink hardsigmoid hardswish "
-            "hardtanh leaky_relu logsigmoid rrelu"
-        ).split()
-    },
+    **named(
+        F,
+        "relu relu6 elu celu selu gelu silu mish softplus softsign hardshrink softshrink hardsigmoid hardswish "
+        "hardtanh leaky_relu logsigmoid rrelu",
+    ),
     "softplus(2, 10)": lambda x: F.softplus(x, 2.0, 10.0), "threshold": lambda x: F.threshold(x, 0.1, 20.0),
     "celu(0.5)": lambda x: F.celu(x, 0.5), "hardtanh(-2, 5)": lambda x: F.hardtanh(x, -2.0, 5.0),
     "clamp": lambda x: x.clamp(-1, 2), "clamp_min": lambda x: x.clamp(min=0.5), "clamp_max": lambda x: x.clamp(max=0.5),
@@ -109,12 +109,10 @@ NEAR_1 = torch.cat([torch.linspace(0.4, 2.2, 150), 1 + torch.linspace(-8e-5, 8e-
 """Where products in a row would lose a digit for each ten of them."""
 
 BINARY: Operators = {
-    **{
-        name: getattr(torch, name)
-        for name in (
-            "add sub mul div maximum minimum fmax fmin lt le gt ge eq ne logaddexp logical_and logical_or logical_xor"
-        ).split()
-    },
+    **named(
+        torch,
+        "add sub mul div maximum minimum fmax fmin lt le gt ge eq ne logaddexp logical_and logical_or logical_xor",
+    ),
     "lerp(0.3)": lambda x, y: torch.lerp(x, y, 0.3), "lerp(0.8)": lambda x, y: torch.lerp(x, y, 0.8),
     "lerp(x)": lambda x, y: torch.lerp(x, y, torch.sigmoid(x)), "addcmul": lambda x, y: torch.addcmul(x, x, y),
     "addcdiv": lambda x, y: torch.addcdiv(x, x, y, value=2), "clamp": lambda x, y: torch.clamp(x, min=y),
@@ -124,8 +122,10 @@ BINARY: Operators = {
 
 REDUCTIONS: Operators = {
     **{
-        name: lambda x, name=name: getattr(torch, name)(x, dim=1)
-        for name in "sum mean prod amax amin argmax argmin softmax log_softmax logsumexp norm all any".split()
+        name: lambda x, run=run: run(x, dim=1)
+        for name, run in named(
+            torch, "sum mean prod amax amin argmax argmin softmax log_softmax logsumexp norm all any"
+        ).items()
     },
     "max": lambda x: x.max(1).values, "max at": lambda x: x.max(1).indices, "min": lambda x: x.min(1).values,
     "min at": lambda x: x.min(1).indices, "largest": lambda x: x.max(), "argmax of all": lambda x: x.argmax(),
