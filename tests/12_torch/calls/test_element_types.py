@@ -102,6 +102,15 @@ def test_results_have_torchs_types(make: type[Base], tmp_path: Path) -> None:
         assert str(torch.as_tensor(loaded[name]).dtype) == str(now[name].dtype)
 
 
+def test_results_at_nodes_have_torchs_types() -> None:
+    given, module = tree(), Masks().eval()
+    found = cortex.compile(module, examples=[given]).nodes(given)
+    with torch.no_grad():
+        for node, result in found:
+            torch.testing.assert_close(result, module(node))
+    assert found.result["mask"].dtype is torch.bool
+
+
 class LeafIsWhole(Base):
     """One call returns an integer and another a float: what the module returns is a float."""
 

@@ -63,8 +63,7 @@ class Form:
         """The result with these states, arrays of float32, each of its own element type and made a `tensor`."""
         if self.kind == "tensor" and self.make is None:
             return tensor(states[0])
-        typed = zip(states, self.types(), strict=True)
-        return self.rebuild([tensor(x if kind is None else x.astype(kind)) for x, kind in typed])
+        return self.rebuild([tensor(typed(x, kind)) for x, kind in zip(states, self.types(), strict=True)])
 
     def rebuild(self, tensors: list[Any]) -> Any:
         """The result with these tensors."""
@@ -100,6 +99,11 @@ class Form:
             case _:
                 inside = ", ".join(f"{k!r}: {part.text()}" for k, part in zip(self.keys, self.parts, strict=True))
                 return f"{{{inside}}}" if self.kind == "dict" else f"{self.make.__name__}({inside})"
+
+
+def typed(state: Any, kind: str | None) -> Any:
+    """A state, an array of float32, as an array of the element type that was stored in it."""
+    return state if kind is None else state.astype(kind)
 
 
 def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
