@@ -89,3 +89,37 @@ def test_joined_truth_values_are_truth_values() -> None:
     expected = (np.where(~every, 2.0, 3.0), np.where(stacked, x, 0.0), np.concatenate([high, x, low]), stacked.sum(0))
     for i, right in enumerate(expected):
         np.testing.assert_array_equal(found[i], right)
+
+
+@cortex.model
+def family(node: Any) -> Any:
+    states = [family(kid) for kid in node.kids]
+    own = cortex.sum(node.x for _ in node.kids)
+    if not states:
+        return cortex.state(most=node.x, least=node.x, own=own)
+    return cortex.state(most=cortex.max(s.most for s in states), least=cortex.min(s.least for s in states), own=own)
+
+
+@cortex.model
+def counted(node: Any) -> Any:
+    return cortex.state(own=cortex.sum(node.x for _ in node.kids) + cortex.sum(counted(k).own for k in node.kids))
+
+
+def _one(x: float, *kids: Node) -> Node:
+    return Node(x=np.full(3, x, np.float32), kids=list(kids))
+
+
+def test_nan_goes_through_reductions_over_children() -> None:
+    fast = cortex.compile(family, {}, examples=[_one(1, _one(2), _one(3), _one(4))])
+    for values in ((nan, 1, 2), (1, nan, 2), (1, 2, nan), (inf, -inf, 1), (-inf, -inf, -inf)):
+        found = fast(_one(2, *map(_one, values)))
+        np.testing.assert_array_equal(found["most"], np.full(3, np.max(values)))
+        np.testing.assert_array_equal(found["least"], np.full(3, np.min(values)))
+        np.testing.assert_array_equal(found["own"], np.full(3, 6.0))
+
+
+def test_a_sum_over_no_children_is_0_whatever_would_be_summed() -> None:
+    fast = cortex.compile(counted, {}, examples=[_one(1, _one(2), _one(3)), _one(1)])
+    for x in (inf, -inf, nan):
+        np.testing.assert_array_equal(fast(_one(x))["own"], np.zeros(3))
+        np.testing.assert_array_equal(fast(_one(1, _one(x), _one(x)))["own"], np.full(3, 2.0))

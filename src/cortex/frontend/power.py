@@ -28,6 +28,7 @@ MOST_SQUARED = 1023
 BEYOND = 2.0**32
 """Powers from here on are 0, 1 or infinite: the float next to 1 is 1 - 2**-24."""
 LOG_TERMS = 12
+"""Of the series of the logarithm, for numbers within 1/8 of 1."""
 ROOTS = 5
 """How many square roots in a row are taken before the rest of a fraction, below 2**-ROOTS, is left to exp and log."""
 SPLITTER = 4097.0
