@@ -133,6 +133,7 @@ REDUCTIONS: Operators = {
     "masked": lambda x: x.masked_fill(x > 1, -inf).softmax(1),
     "log of masked": lambda x: x.masked_fill(x > 1, -inf).log_softmax(1),
     "zeros": lambda x: x @ torch.zeros(4, 2).to(x.dtype) if type(x) is torch.Tensor else x @ torch.zeros(4, 2),
+    "norm 3": lambda x: x.norm(3, 1), "norm 0.5": lambda x: x.norm(0.5, 1), "norm -1": lambda x: x.norm(-1, 1),
     "norm 1": lambda x: torch.linalg.vector_norm(x, 1, dim=1), "norm inf": lambda x: x.norm(inf, 1),
 }  # fmt: skip
 

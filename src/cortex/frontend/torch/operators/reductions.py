@@ -10,8 +10,8 @@ import torch
 
 from cortex.frontend import movement, pointwise, reduction
 from cortex.frontend.builder import Value
-from cortex.frontend.elementary import scaled
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
+from cortex.frontend.power import power
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.operators.indexing import count_up
 from cortex.frontend.torch.refusals import CPU, Unsupported
@@ -194,8 +194,7 @@ def vector_norm(
         return reduced("add", pointwise.as_float(comparison("ne", x, fill(0.0))), axes, keepdim)
     if ord == 1:
         return reduced("add", size, axes, keepdim)
-    total = reduced("add", unary("exp", scaled(unary("log", size), float(ord))), axes, keepdim)
-    return unary("exp", scaled(unary("log", total), 1 / ord))
+    return power(reduced("add", power(size, ord), axes, keepdim), 1 / ord)
 
 
 def _matrix_or_vector_norm(
