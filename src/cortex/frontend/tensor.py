@@ -10,6 +10,7 @@ import numpy as np
 from cortex.frontend import contraction, indexing, movement, pointwise, reduction
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.foreign import TORCH, as_operator, foreign, math_function
+from cortex.frontend.power import power
 from cortex.frontend.spans import fail
 from cortex.ra.ir import DType, Param
 
@@ -81,7 +82,7 @@ class Operand:
         return Tensor(contraction.matmul(value_of(other), value_of(self)))
 
     def __pow__(self, exponent: Any) -> Tensor:
-        return Tensor(pointwise.power(value_of(self), exponent))
+        return Tensor(power(value_of(self), exponent))
 
     def __neg__(self) -> Tensor:
         return Tensor(pointwise.unary("neg", value_of(self)))

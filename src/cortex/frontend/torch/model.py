@@ -43,12 +43,13 @@ from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
+from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
-from cortex.ra.ir import IsNone, Slot, TensorType
+from cortex.ra.ir import IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 MOST_ROLES = 64
@@ -310,7 +311,8 @@ class TorchModel(TracedModel):
                 names = passed_names(b.role.tag, name, form, via)
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
-                return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
+                states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
+                return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
