@@ -54,6 +54,29 @@ nb::object interned(nb::object text) {
 }
 
 constexpr Py_ssize_t kLongPattern = 64;
+constexpr std::size_t kMostForms = 16;
+
+// The element type and the shape that an array or a tensor has; says whether it is one.
+bool read_form(PyObject* x, nb::object& element_type, std::vector<Py_ssize_t>& shape) {
+  if (PyArray_Check(x)) {
+    auto* const array = reinterpret_cast<PyArrayObject*>(x);
+    element_type = nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
+    shape.assign(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+    return true;
+  }
+  static PyObject* const names[] = {PyUnicode_InternFromString("detach"), PyUnicode_InternFromString("shape"),
+                                    PyUnicode_InternFromString("dtype")};
+  if (!_PyType_Lookup(Py_TYPE(x), names[0])) return false;  // no tensor of torch
+  const nb::object sizes = own(PyObject_GetAttr(x, names[1]));
+  if (!PyTuple_Check(sizes.ptr())) return false;
+  element_type = own(PyObject_GetAttr(x, names[2]));
+  shape.clear();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.ptr()); ++i) {
+    shape.push_back(PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), i)));
+    if (shape.back() == -1 && PyErr_Occurred()) throw nb::python_error();
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -88,6 +111,20 @@ int Remembered::traverse(visitproc visit, void* arg) const {
 }
 
 void Remembered::drop_references() { places_ = {}; }
+
+PyObject* RememberedForms::of(PyTypeObject* type, PyObject* element_type, const std::vector<Py_ssize_t>& shape) const {
+  for (const Known& each : known_)
+    if (each.type.ptr() == reinterpret_cast<PyObject*>(type) && each.element_type.ptr() == element_type &&
+        each.shape == shape)
+      return Py_NewRef(each.text.ptr());
+  return nullptr;
+}
+
+void RememberedForms::keep(PyTypeObject* type, PyObject* element_type, std::vector<Py_ssize_t> shape,
+                           const nb::object& text) const {
+  if (known_.size() == kMostForms) known_.clear();
+  known_.push_back({nb::borrow(reinterpret_cast<PyObject*>(type)), nb::borrow(element_type), std::move(shape), text});
+}
 
 Steps::Steps(nb::handle source) {
   for (nb::handle each : list_of(source)) steps_.push_back(step(each));
@@ -124,6 +161,7 @@ Steps::Step Steps::step(nb::handle source) {
                     : name == "identity"                   ? Kind::kConstant
                     : name == "items"                      ? Kind::kPattern
                     : name == "floats"                     ? Kind::kFloats
+                    : name == "form"                       ? Kind::kForm
                                                            : Kind::kFunction;
   return {kind, none, nb::object(source[2])};
 }
@@ -149,6 +187,17 @@ nb::object Steps::of_class(const Step& step, PyObject* from) {
   if (PyObject* known = step.known.of_class(type)) return nb::steal(known);
   nb::object found = interned(own(PyObject_CallOneArg(step.value.ptr(), from)));
   step.known.keep_for_class(type, found);
+  return found;
+}
+
+// The form of an array or a tensor. What other objects have is a function of their class.
+nb::object Steps::form(const Step& step, PyObject* from) {
+  nb::object element_type;
+  std::vector<Py_ssize_t> shape;
+  if (!read_form(from, element_type, shape)) return of_class(step, from);
+  if (PyObject* known = step.forms.of(Py_TYPE(from), element_type.ptr(), shape)) return nb::steal(known);
+  nb::object found = interned(own(PyObject_CallOneArg(step.value.ptr(), from)));
+  step.forms.keep(Py_TYPE(from), element_type.ptr(), std::move(shape), found);
   return found;
 }
 
@@ -215,6 +264,8 @@ PyObject* Steps::take(const Step& step, PyObject* from) {
         some |= PyFloat_Check(PySequence_Fast_GET_ITEM(from, i));
       return own(PyUnicode_InternFromString(some ? "some" : "none")).release().ptr();
     }
+    case Kind::kForm:
+      return form(step, from).release().ptr();
     case Kind::kLookUp: {
       PyObject* found = PyDict_GetItemWithError(step.value.ptr(), from);
       if (!found && PyErr_Occurred()) throw nb::python_error();

@@ -36,6 +36,23 @@ class Remembered {
   Place& place(void* what) const;
 };
 
+// The texts of forms of arrays and tensors (`float32[3]`), remembered by class, element type and shape.
+class RememberedForms {
+ public:
+  // A new reference, or null where nothing is remembered.
+  PyObject* of(PyTypeObject* type, PyObject* element_type, const std::vector<Py_ssize_t>& shape) const;
+  void keep(PyTypeObject* type, PyObject* element_type, std::vector<Py_ssize_t> shape, const nb::object& text) const;
+
+ private:
+  struct Known {
+    nb::object type;
+    nb::object element_type;
+    std::vector<Py_ssize_t> shape;
+    nb::object text;
+  };
+  mutable std::vector<Known> known_;
+};
+
 class Steps {
  public:
   Steps() = default;
@@ -62,6 +79,7 @@ class Steps {
       kPattern,   // which items are nodes: a function of the classes of the items
       kFloats,    // whether some items are floats; of other objects, a function of the class
       kLookUp,    // what a dictionary holds for the object
+      kForm,      // the element type and the shape of an array; of other objects, a function of the class
     } kind;
     Attribute attribute;  // kAttribute, kHas
     nb::object value;     // the key, the function, the arguments, or the dictionary
@@ -69,6 +87,7 @@ class Steps {
     Py_ssize_t index = 0;  // kItem: the key, where it is an index
     bool is_index = false;
     Remembered known = {};
+    RememberedForms forms = {};  // kForm
   };
 
   static Step step(nb::handle source);
@@ -76,6 +95,7 @@ class Steps {
   static PyObject* item(const Step& step, PyObject* from);
   static nb::object of_class(const Step& step, PyObject* from);
   static nb::object pattern(const Step& step, PyObject* from);
+  static nb::object form(const Step& step, PyObject* from);
   static nb::object aloud(const Step& step, PyObject* from);
 
   std::vector<Step> steps_;

@@ -413,7 +413,7 @@ class Attribute(Operand, StandIn):
         if index:
             kind = b.knowledge.int_field(name)
         else:
-            name = b.knowledge.computed_name(name, sample)
+            name = b.knowledge.computed_name(name, sample, shape)
             kind = b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
         return b.emit(Field(name, path), kind.shape, dtype=kind.dtype, over=over)

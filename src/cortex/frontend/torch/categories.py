@@ -32,14 +32,24 @@ def category(value: Any) -> str:
         return "truth"
     if isinstance(value, Enum | type):
         return "name"
-    if isinstance(value, PLAIN) or is_data(value):
+    if isinstance(value, PLAIN):
         return "data"
+    if is_data(value):
+        return "array"
     return type(value).__name__ if type(value) in (list, tuple) else "node"
 
 
 def class_name(value: Any) -> str:
     """The full name of the class."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def form(value: Any) -> str:
+    """The element type and the shape of an array or a tensor, `float32[3]`; of anything else, its category."""
+    if not is_data(value):
+        return category(value)
+    name = f"np.{value.dtype.name}" if isinstance(value, np.ndarray) else str(value.dtype).removeprefix("torch.")
+    return f"{name}{list(value.shape)}"
 
 
 def identity(value: Any) -> str:

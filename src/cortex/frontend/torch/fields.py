@@ -24,9 +24,11 @@ def unchangeable(what: str) -> str:
 
 def field_tensor(x: Attribute) -> TorchTensor:
     """Integers where the field holds some, so that they can index; else floats."""
+    parts: Any = x if hasattr(x, "_cortex_item") else None
+    if parts is not None:
+        parts._cortex_ask_form()
     shape, whole = _form(x)
     frozen = unchangeable(f"node.{x._cortex_name}")
-    parts: Any = x if hasattr(x, "_cortex_item") else None
     is_list = isinstance(x._cortex_sample(), list | tuple)
     if is_list and parts is not None:
         parts._cortex_ask_length()

@@ -20,6 +20,7 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
@@ -74,6 +75,7 @@ class TorchModel(TracedModel):
         self.changes = Changes()
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
+        self.array_forms = ArrayForms()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
@@ -442,6 +444,7 @@ class TorchModel(TracedModel):
         names = tuple(value.name for value in values.values())
         self.links.settle(b, names)
         self.child_lists.learn(b, names)
+        self.array_forms.check(b, names)
         return values
 
     def _passes(self, b: TorchBuilder) -> dict[str, Value]:

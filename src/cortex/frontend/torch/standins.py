@@ -191,6 +191,11 @@ class NodeField(TorchAttribute):
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
 
+    def _cortex_ask_form(self) -> None:
+        """Make the element type and the shape of an array or a tensor facts of the node."""
+        if isinstance(self._cortex_sample(), DATA):
+            tracing().model.array_forms.ask(tracing(), self._cortex_steps)
+
     def _cortex_item(self, at: int) -> Any:
         """An item of an array or a list, of whose length the kind of node depends then."""
         self._cortex_ask_length()
@@ -202,6 +207,7 @@ class NodeField(TorchAttribute):
     def _cortex_value(self) -> Value:
         """The field; lists may be of several lengths, and then their items are fields of their own."""
         sample, b = self._cortex_sample(), tracing()
+        self._cortex_ask_form()
         if isinstance(sample, list | tuple):
             before = b.knowledge.fields.get(self._cortex_name)
             if before is not None and before.shape[:1] != (len(sample),):
@@ -218,7 +224,7 @@ class NodeField(TorchAttribute):
 
     def __len__(self) -> int:
         sample = self._cortex_sample()
-        if self._cortex_is_array() and not isinstance(sample, list | tuple):
+        if isinstance(sample, DATA):
             return super().__len__()
         if not isinstance(sample, list | tuple):
             self._cortex_refuse_number("sized")
@@ -326,6 +332,7 @@ IDENTITY = Of("identity")
 PATTERN = Of("items")
 CATEGORY = Of("category")
 FLOATS = Of("floats")
+FORM = Of("form")
 
 
 def is_stand_in(value: Any) -> bool:
