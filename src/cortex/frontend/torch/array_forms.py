@@ -48,7 +48,7 @@ class ArrayForms:
     def check(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
         """Ask from now on for the forms that were taken from a child whose field the results do not depend on."""
         fields = [let.op for let in b.reachable(results) if isinstance(let.op, Field)]
-        read = {(b.accessors.steps(field.name), field.path) for field in fields}
+        read = {(b.accessors.steps(field.name), field.path) for field in fields if b.accessors.is_way(field.name)}
         passing = max((i for i, cut in enumerate(b.cuts) if cut.passed), default=-1)
         for (name, path), cuts in b.forms_taken.items():
             own = b.accessors.steps(name)
