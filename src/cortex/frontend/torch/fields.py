@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from cortex.frontend import pointwise
 from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import NeedsExample
@@ -37,7 +38,14 @@ def field_tensor(x: Attribute) -> TorchTensor:
     if whole and all(n == 1 for n in shape):
         return TorchTensor(integers([whole_field(x)], shape), frozen=frozen)
     value = x._cortex_value()
+    if _is_truth(x._cortex_sample()):
+        return TorchTensor(pointwise.comparison("ne", value, pointwise.fill(0.0)), frozen=frozen)
     return TorchTensor(value, meta_tensor(value.shape, torch.int64 if whole else torch.float32), frozen)
+
+
+def _is_truth(sample: Any) -> bool:
+    """Is it an array or a tensor of truth values?"""
+    return getattr(sample, "dtype", None) in (torch.bool, np.dtype(bool)) and not isinstance(sample, np.generic)
 
 
 def _is_tensor(x: Attribute) -> bool:

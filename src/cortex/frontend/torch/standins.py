@@ -23,6 +23,8 @@ from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
 from cortex.frontend.torch.calls import ARGUMENT, said
 from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
+from cortex.frontend.torch.fields import field_tensor
+from cortex.frontend.torch.numpy_arrays import array_attribute
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
 
 DATA = (np.ndarray, torch.Tensor)
+OF_MEMORY = (
+    "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
+)  # fmt: skip
+"""Attributes of arrays and tensors that their form does not tell."""
 
 
 def tracing() -> TorchBuilder:
@@ -178,15 +184,27 @@ class NodeField(TorchAttribute):
         return type(self._cortex_sample())
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_cortex") or self._cortex_is_array():
+        if name.startswith(("__", "_cortex")):
             return super().__getattr__(name)
-        if isinstance(self._cortex_sample(), str):
-            if not hasattr(str, name):
-                ask_value((*self._cortex_steps, CLASS))
-                raise AttributeError(f"'str' object has no attribute '{name}'")
-            if name in TEXT_METHODS:
-                return TextMethod(self, name)
+        sample = self._cortex_sample()
+        if isinstance(sample, DATA):
+            return self._cortex_of_array(sample, name)
+        if self._cortex_is_array():
+            return super().__getattr__(name)
+        if not hasattr(type(sample), name):
+            ask_value((*self._cortex_steps, CLASS))
+            raise AttributeError(f"'{type(sample).__name__}' object has no attribute '{name}'")
+        if isinstance(sample, str) and name in TEXT_METHODS:
+            return TextMethod(self, name)
         return getattr(self._cortex_tag(), name)
+
+    def _cortex_of_array(self, sample: Any, name: str) -> Any:
+        self._cortex_ask_form()
+        if name in OF_MEMORY and hasattr(sample, name):
+            return present(tracing(), (*self._cortex_steps, Attr(name)))
+        if isinstance(sample, np.ndarray):
+            return array_attribute(lambda: field_tensor(self), sample, self._cortex_name, name)
+        return sample.dtype if name == "dtype" else super().__getattr__(name)
 
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
