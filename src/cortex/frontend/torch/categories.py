@@ -52,6 +52,15 @@ def form(value: Any) -> str:
     return f"{name}{list(value.shape)}"
 
 
+def row_form(value: Any) -> str:
+    """The element type and the shape of the rows of a tensor, of which there may be any number: `tensor float32[:, 4]`.
+
+    Code may ask for it without reading a row.
+    """
+    rows, *shape = (":", *value.shape[1:]) if len(value.shape) else ("",)
+    return f"tensor {str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, (rows, *shape)))}]"
+
+
 def identity(value: Any) -> str:
     """Which member of an enumeration, or which class, a value is."""
     return f"{type(value).__qualname__}.{getattr(value, 'name', None) or value.__qualname__}"

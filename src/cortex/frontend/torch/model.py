@@ -386,6 +386,11 @@ class TorchModel(TracedModel):
             )
         return content
 
+    def need_calls(self, b: TorchBuilder) -> None:
+        """Let the nodes be calls from now on."""
+        if self.mode != "calls":
+            self._change_mode(b, "calls")
+
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
         k = b.knowledge
         self.mode = mode

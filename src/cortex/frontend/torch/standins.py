@@ -273,6 +273,27 @@ class IndexableNodeField(NodeField, IndexableTorchAttribute):
         return super().__getitem__(key)
 
 
+class RowField(IndexableNodeField):
+    """A row of a tensor that is given beside the structure; calls with rows of another form are compiled again."""
+
+    __slots__ = ()
+
+    def _cortex_class(self) -> type:
+        return torch.Tensor
+
+    def _cortex_ask_form(self) -> None:
+        """Nothing: it is no fact of a node."""
+
+    def _cortex_of_array(self, sample: Any, name: str) -> Any:
+        return torch.as_tensor(sample).dtype if name == "dtype" else getattr(field_tensor(self), name)
+
+    def _cortex_item(self, at: int) -> Any:
+        raise fail(
+            "a row of a tensor of integers that is given beside the structure is used; one integer is accepted: give "
+            "a tensor with an integer for each node."
+        )
+
+
 class TextMethod:
     """A method of a text, before it is called."""
 
