@@ -24,7 +24,7 @@ from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collections_passed import FRESH, Content
+from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
@@ -39,7 +39,7 @@ from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
-from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given
+from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
@@ -311,7 +311,7 @@ class TorchModel(TracedModel):
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
-                return self._tables.argument(name, deepcopy(content))
+                return self._tables.argument(name, copied(content))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
@@ -340,11 +340,7 @@ class TorchModel(TracedModel):
                     self._roles[key] = role
                     self.roles.append(role)
                     if len(self.roles) > MOST_ROLES:
-                        raise fail(
-                            f"{routine.label} is called with more than {MOST_ROLES} different constants, which makes "
-                            "as many different calls. What differs from node to node has to be a field of the node, "
-                            "or a tensor that is passed on: torch.tensor(0.0) at first."
-                        )
+                        raise too_many_roles(routine, given, MOST_ROLES)
                 return self._roles[key]
 
     def who_stores(self, b: TorchBuilder, steps: Steps, roles: list[Role]) -> Role | None:
@@ -374,7 +370,7 @@ class TorchModel(TracedModel):
         if type(value) is tuple:
             return Content.of(value) or value
         if not isinstance(value, FRESH):
-            return value
+            return value if self.entry.holds(value) else content_of_object(name, value) or value
         kind = next(kind for kind in FRESH if isinstance(value, kind))
         if b.is_memo(value):
             return kind
