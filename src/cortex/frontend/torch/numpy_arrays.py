@@ -13,10 +13,45 @@ import numpy as np
 import torch
 
 from cortex.frontend.spans import fail
+from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.refusals import plain_name
 from cortex.frontend.torch.tensor import TorchTensor, call
 
 KNOWN = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
 """What an array says without its elements."""
+
+
+DIFFERENT = frozenset("cumprod cumsum dtype nonzero repeat size sort std transpose var view".split())
+WITH_AXIS = frozenset(("max", "min"))
+"""Methods that mean something else in torch, the latter if an axis is given."""
+
+
+def is_of_numpy(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Is a function of torch called by an operator or a method of a NumPy array, so that its result is one too?"""
+    given = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor | Attribute)]
+    name = plain_name(function)
+    is_method = getattr(torch, name, None) is not function
+    if not given or not is_method or not all(_is_numpy(x) for x in given):
+        return False
+    if name in DIFFERENT or (name in WITH_AXIS and len(args) + len(kwargs) > 1):
+        raise fail(
+            f"'{name}' of a NumPy array that is computed from what a node holds cannot be compiled: it means something "
+            "else in torch. Make a tensor of the array first: torch.from_numpy(node.x)."
+        )
+    return True
+
+
+def as_numpy(result: Any) -> Any:
+    """`result`, which is an array of NumPy's in the user's code if it is a tensor."""
+    if isinstance(result, TorchTensor):
+        result._cortex_is_numpy = True
+    return result
+
+
+def _is_numpy(x: Any) -> bool:
+    if isinstance(x, Attribute):
+        return isinstance(x._cortex_sample(), np.ndarray) and not getattr(x, "_cortex_is_row", False)
+    return isinstance(x, TorchTensor) and x._cortex_is_numpy
 
 
 def array_attribute(x: Callable[[], TorchTensor], sample: np.ndarray[Any, Any], field: str, name: str) -> Any:
@@ -26,7 +61,7 @@ def array_attribute(x: Callable[[], TorchTensor], sample: np.ndarray[Any, Any], 
     if not hasattr(sample, name):
         raise AttributeError(f"'{type(sample).__name__}' object has no attribute '{name}'")
     if name == "T":
-        return x().permute(*reversed(range(sample.ndim)))
+        return as_numpy(x().permute(*reversed(range(sample.ndim))))
     if name not in METHODS:
         raise fail(
             f"node.{field} is a NumPy array, and its attribute '{name}' cannot be compiled. Make a tensor of it and use "
@@ -35,8 +70,9 @@ def array_attribute(x: Callable[[], TorchTensor], sample: np.ndarray[Any, Any], 
 
     def method(*args: Any, **kwargs: Any) -> Any:
         tensor = x()
+        tensor._cortex_is_numpy = False
         try:
-            return METHODS[name](tensor, *args, **kwargs)
+            return as_numpy(METHODS[name](tensor, *args, **kwargs))
         except TypeError as error:
             if "argument" not in str(error):
                 raise

@@ -235,7 +235,14 @@ class NodeField(TorchAttribute):
         return super()._cortex_value()
 
     def __contains__(self, item: object) -> bool:
-        return item in self._cortex_tag()
+        if not self._cortex_is_array():
+            return item in self._cortex_tag()
+        if not isinstance(item, PLAIN):
+            raise fail(
+                f"`in` node.{self._cortex_name}, which holds numbers, is asked for a {type(item).__name__}; a number is "
+                "accepted."
+            )
+        return bool(ask_value((*self._cortex_steps, Contains(item))))
 
     def __iter__(self) -> Iterator[Any]:
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
@@ -277,6 +284,8 @@ class RowField(IndexableNodeField):
     """A row of a tensor that is given beside the structure; calls with rows of another form are compiled again."""
 
     __slots__ = ()
+
+    _cortex_is_row = True
 
     def _cortex_class(self) -> type:
         return torch.Tensor
