@@ -3,9 +3,9 @@
     return self.w * len(node.x)
 
 What code does with an array depends on its shape and its element type, so each form of an array makes a kind of node.
-Of a child that the model calls itself on, the form is not asked for as long as the results depend on the child's field:
-kinds of any number of children ask nothing of single children, and the linearizer refuses a field of another shape than
-the one it was traced with. Where the results do not depend on it, they may still depend on its form, which is asked for.
+The form of a child's array is not asked for as long as the results depend on its elements: kinds of any number of
+children ask nothing of single children, and the linearizer refuses a field of another shape than it was traced with.
+Where the results do not depend on the elements, they may still depend on the form, which is asked for then.
 """
 
 from __future__ import annotations

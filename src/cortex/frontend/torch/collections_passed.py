@@ -49,8 +49,8 @@ def content_of_object(name: str, value: Any) -> Content | None:
     torch = sys.modules.get("torch")
     if found is None and torch is not None and holds(value, torch.Tensor):
         raise fail(
-            f"argument '{name}' of a recursive call is a {type(value).__name__} that holds a tensor. Pass the tensor as "
-            "an argument of its own."
+            f"argument '{name}' of a recursive call is a {type(value).__name__} that holds a tensor. Pass the tensor "
+            "as an argument of its own."
         )
     return found
 

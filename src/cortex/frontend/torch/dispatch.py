@@ -35,7 +35,10 @@ CONSTANT = (
     "Build it with torch.stack or torch.where instead."
 )
 NARROW = (torch.int16, torch.int8, torch.uint8)
-WRAPPING = frozenset("add radd sub rsub mul rmul pow rpow neg square abs multiply subtract negative".split())
+WRAPPING = (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "pow", "rpow", "neg", "square", "abs", "multiply", "subtract",
+    "negative",
+)  # fmt: skip
 """Operators whose results may not fit in few bits."""
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 """Torch's functions know some arguments by NumPy's names too."""

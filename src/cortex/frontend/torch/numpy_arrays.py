@@ -21,8 +21,10 @@ KNOWN = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
 """What an array says without its elements."""
 
 
-DIFFERENT = frozenset("cumprod cumsum dtype nonzero repeat size sort std transpose var view".split())
-WITH_AXIS = frozenset(("max", "min"))
+DIFFERENT = (
+    "cumprod", "cumsum", "dtype", "nonzero", "repeat", "size", "sort", "std", "transpose", "var", "view",
+)  # fmt: skip
+WITH_AXIS = ("max", "min")
 """Methods that mean something else in torch, the latter if an axis is given."""
 
 
@@ -64,8 +66,8 @@ def array_attribute(x: Callable[[], TorchTensor], sample: np.ndarray[Any, Any], 
         return as_numpy(x().permute(*reversed(range(sample.ndim))))
     if name not in METHODS:
         raise fail(
-            f"node.{field} is a NumPy array, and its attribute '{name}' cannot be compiled. Make a tensor of it and use "
-            f"torch's functions: torch.from_numpy(node.{field})."
+            f"node.{field} is a NumPy array, and its attribute '{name}' cannot be compiled. Make a tensor of it and "
+            f"use torch's functions: torch.from_numpy(node.{field})."
         )
 
     def method(*args: Any, **kwargs: Any) -> Any:

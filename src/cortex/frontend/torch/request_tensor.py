@@ -82,7 +82,8 @@ class RequestTensor:
 
     def __getitem__(self, key: Any) -> Any:
         from cortex.frontend.torch.number import Number
-        from cortex.frontend.torch.standins import NodeField, RowField, tracing
+        from cortex.frontend.torch.row_field import RowField
+        from cortex.frontend.torch.standins import NodeField, tracing
 
         key = key._cortex_own() if type(key) is Number and key._cortex_kind is int else key
         if isinstance(key, int):

@@ -113,8 +113,8 @@ def too_many_roles(routine: Routine, given: Mapping[str, Any], most: int) -> Mod
         )
     return fail(
         f"{routine.label} is called with more than {most} different objects as its argument '{other}', the last of "
-        f"which is a {type(given[other]).__name__}; as many different calls would be compiled. Make the object once, in "
-        "__init__, or pass what it holds as arguments of their own: numbers, texts or tensors."
+        f"which is a {type(given[other]).__name__}; as many different calls would be compiled. Make the object once, "
+        "in __init__, or pass what it holds as arguments of their own: numbers, texts or tensors."
     )
 
 

@@ -188,7 +188,7 @@ class NodeField(TorchAttribute):
             return super().__getattr__(name)
         sample = self._cortex_sample()
         if isinstance(sample, DATA):
-            return self._cortex_of_array(sample, name)
+            return self._cortex_array_attribute(sample, name)
         if self._cortex_is_array():
             return super().__getattr__(name)
         if not hasattr(type(sample), name):
@@ -198,7 +198,7 @@ class NodeField(TorchAttribute):
             return TextMethod(self, name)
         return getattr(self._cortex_tag(), name)
 
-    def _cortex_of_array(self, sample: Any, name: str) -> Any:
+    def _cortex_array_attribute(self, sample: Any, name: str) -> Any:
         self._cortex_ask_form()
         if name in OF_MEMORY and hasattr(sample, name):
             return present(tracing(), (*self._cortex_steps, Attr(name)))
@@ -239,8 +239,8 @@ class NodeField(TorchAttribute):
             return item in self._cortex_tag()
         if not isinstance(item, PLAIN):
             raise fail(
-                f"`in` node.{self._cortex_name}, which holds numbers, is asked for a {type(item).__name__}; a number is "
-                "accepted."
+                f"`in` node.{self._cortex_name}, which holds numbers, is asked for a {type(item).__name__}; a number "
+                "is accepted."
             )
         return bool(ask_value((*self._cortex_steps, Contains(item))))
 
@@ -278,29 +278,6 @@ class IndexableNodeField(NodeField, IndexableTorchAttribute):
         if type(key) is int and isinstance(self._cortex_sample(), str) and -len(self) <= key < len(self):
             return TextMethod(self, "__getitem__")(key)
         return super().__getitem__(key)
-
-
-class RowField(IndexableNodeField):
-    """A row of a tensor that is given beside the structure; calls with rows of another form are compiled again."""
-
-    __slots__ = ()
-
-    _cortex_is_row = True
-
-    def _cortex_class(self) -> type:
-        return torch.Tensor
-
-    def _cortex_ask_form(self) -> None:
-        """Nothing: it is no fact of a node."""
-
-    def _cortex_of_array(self, sample: Any, name: str) -> Any:
-        return torch.as_tensor(sample).dtype if name == "dtype" else getattr(field_tensor(self), name)
-
-    def _cortex_item(self, at: int) -> Any:
-        raise fail(
-            "a row of a tensor of integers that is given beside the structure is used; one integer is accepted: give "
-            "a tensor with an integer for each node."
-        )
 
 
 class TextMethod:
