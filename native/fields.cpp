@@ -292,8 +292,8 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
     structure_error(describe(node) + ": field '" + field.name + "' has shape " +
                     text_of_shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))) +
                     "; it must be " + accepted_float(field) +
-                    ", as in the node that the model was traced for. Give all nodes the same shape, or let the model tell "
-                    "such nodes apart by another field before it reads this one");
+                    ", as in other nodes of its kind. Give them all the same shape, or let the model tell them apart by "
+                    "another field before it reads this one");
   }
   if (lost) too_large((field.shape.empty() ? "is " : "holds ") + brief_repr(own(PyFloat_FromDouble(*lost)).ptr()));
   copy_rows(field, static_cast<const float*>(PyArray_DATA(array)), row, padded);

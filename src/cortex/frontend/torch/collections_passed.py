@@ -122,7 +122,7 @@ HEAP = 1 << 9
 
 def copied(x: Any) -> Any:
     """A copy of what calls could change; what is there once stays itself."""
-    kind = type(x)
+    kind: Any = type(x)
     if kind in CONSTANTS or _is_known_by_itself(x) or kind in (MethodType, FunctionType, partial):
         return x
     if kind is dict:
@@ -130,7 +130,7 @@ def copied(x: Any) -> Any:
     if kind in (list, tuple):
         return kind(map(copied, x))
     if issubclass(kind, tuple):
-        return kind._make(map(copied, x))  # type: ignore[attr-defined]
+        return kind._make(map(copied, x))
     made = kind.__new__(kind)
     vars(made).update({key: copied(value) for key, value in vars(x).items()})
     return made
