@@ -1,6 +1,8 @@
 #include "steps.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "errors.hpp"
 
@@ -56,26 +58,15 @@ nb::object interned(nb::object text) {
 constexpr Py_ssize_t kLongPattern = 64;
 constexpr std::size_t kMostForms = 16;
 
-// The element type and the shape that an array or a tensor has; says whether it is one.
-bool read_form(PyObject* x, nb::object& element_type, std::vector<Py_ssize_t>& shape) {
-  if (PyArray_Check(x)) {
-    auto* const array = reinterpret_cast<PyArrayObject*>(x);
-    element_type = nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
-    shape.assign(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
-    return true;
-  }
-  static PyObject* const names[] = {PyUnicode_InternFromString("detach"), PyUnicode_InternFromString("shape"),
-                                    PyUnicode_InternFromString("dtype")};
-  if (!_PyType_Lookup(Py_TYPE(x), names[0])) return false;  // no tensor of torch
-  const nb::object sizes = own(PyObject_GetAttr(x, names[1]));
-  if (!PyTuple_Check(sizes.ptr())) return false;
-  element_type = own(PyObject_GetAttr(x, names[2]));
-  shape.clear();
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.ptr()); ++i) {
-    shape.push_back(PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), i)));
-    if (shape.back() == -1 && PyErr_Occurred()) throw nb::python_error();
-  }
-  return true;
+PyObject* attribute_named(PyObject* x, const char* text, PyObject*& name) {
+  if (!name) name = PyUnicode_InternFromString(text);
+  return PyObject_GetAttr(x, name);
+}
+
+// Is it a tensor of torch, as far as its class tells?
+bool may_be_tensor(PyObject* x) {
+  static PyObject* const name = PyUnicode_InternFromString("detach");
+  return _PyType_Lookup(Py_TYPE(x), name) != nullptr;
 }
 
 }  // namespace
@@ -112,18 +103,49 @@ int Remembered::traverse(visitproc visit, void* arg) const {
 
 void Remembered::drop_references() { places_ = {}; }
 
-PyObject* RememberedForms::of(PyTypeObject* type, PyObject* element_type, const std::vector<Py_ssize_t>& shape) const {
-  for (const Known& each : known_)
-    if (each.type.ptr() == reinterpret_cast<PyObject*>(type) && each.element_type.ptr() == element_type &&
-        each.shape == shape)
-      return Py_NewRef(each.text.ptr());
-  return nullptr;
+// An array's own sizes, and those of a tensor in the tuple that it gives.
+bool RememberedForms::Known::fits(PyArrayObject* array) const {
+  return element_type.ptr() == reinterpret_cast<PyObject*>(PyArray_DESCR(array)) &&
+         shape.size() == static_cast<std::size_t>(PyArray_NDIM(array)) &&
+         std::equal(shape.begin(), shape.end(), PyArray_DIMS(array));
 }
 
-void RememberedForms::keep(PyTypeObject* type, PyObject* element_type, std::vector<Py_ssize_t> shape,
-                           const nb::object& text) const {
+bool RememberedForms::Known::fits(PyObject* dtype, PyObject* sizes) const {
+  if (element_type.ptr() != dtype || shape.size() != static_cast<std::size_t>(PyTuple_GET_SIZE(sizes))) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, static_cast<Py_ssize_t>(i))) != shape[i]) return false;
+  return true;
+}
+
+nb::object RememberedForms::keep(PyTypeObject* type, nb::object element_type, std::vector<Py_ssize_t> shape,
+                                 nb::object text) const {
   if (known_.size() == kMostForms) known_.clear();
-  known_.push_back({nb::borrow(reinterpret_cast<PyObject*>(type)), nb::borrow(element_type), std::move(shape), text});
+  known_.push_back({type, nb::borrow(reinterpret_cast<PyObject*>(type)), std::move(element_type), std::move(shape), text});
+  return text;
+}
+
+nb::object RememberedForms::of_array(PyObject* x, PyObject* function) const {
+  auto* const array = reinterpret_cast<PyArrayObject*>(x);
+  for (const Known& each : known_)
+    if (each.type == Py_TYPE(x) && each.fits(array)) return each.text;
+  std::vector<Py_ssize_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+  return keep(Py_TYPE(x), nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array))), std::move(shape),
+              interned(own(PyObject_CallOneArg(function, x))));
+}
+
+nb::object RememberedForms::of_tensor(PyObject* x, PyObject* function) const {
+  static PyObject *shape_name = nullptr, *dtype_name = nullptr;
+  const nb::object sizes = own(attribute_named(x, "shape", shape_name));
+  const nb::object dtype = own(attribute_named(x, "dtype", dtype_name));
+  if (!PyTuple_Check(sizes.ptr())) return interned(own(PyObject_CallOneArg(function, x)));
+  for (const Known& each : known_)
+    if (each.type == Py_TYPE(x) && each.fits(dtype.ptr(), sizes.ptr())) return each.text;
+  std::vector<Py_ssize_t> shape;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.ptr()); ++i) {
+    shape.push_back(PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), i)));
+    if (shape.back() == -1 && PyErr_Occurred()) throw nb::python_error();
+  }
+  return keep(Py_TYPE(x), dtype, std::move(shape), interned(own(PyObject_CallOneArg(function, x))));
 }
 
 Steps::Steps(nb::handle source) {
@@ -192,13 +214,8 @@ nb::object Steps::of_class(const Step& step, PyObject* from) {
 
 // The form of an array or a tensor. What other objects have is a function of their class.
 nb::object Steps::form(const Step& step, PyObject* from) {
-  nb::object element_type;
-  std::vector<Py_ssize_t> shape;
-  if (!read_form(from, element_type, shape)) return of_class(step, from);
-  if (PyObject* known = step.forms.of(Py_TYPE(from), element_type.ptr(), shape)) return nb::steal(known);
-  nb::object found = interned(own(PyObject_CallOneArg(step.value.ptr(), from)));
-  step.forms.keep(Py_TYPE(from), element_type.ptr(), std::move(shape), found);
-  return found;
+  if (PyArray_Check(from)) return step.forms.of_array(from, step.value.ptr());
+  return may_be_tensor(from) ? step.forms.of_tensor(from, step.value.ptr()) : of_class(step, from);
 }
 
 // The value of a function that gives a letter for each item, which depends on the item's class only.

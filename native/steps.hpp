@@ -39,18 +39,24 @@ class Remembered {
 // The texts of forms of arrays and tensors (`float32[3]`), remembered by class, element type and shape.
 class RememberedForms {
  public:
-  // A new reference, or null where nothing is remembered.
-  PyObject* of(PyTypeObject* type, PyObject* element_type, const std::vector<Py_ssize_t>& shape) const;
-  void keep(PyTypeObject* type, PyObject* element_type, std::vector<Py_ssize_t> shape, const nb::object& text) const;
+  // `function` makes the text where it is not remembered.
+  nb::object of_array(PyObject* array, PyObject* function) const;
+  nb::object of_tensor(PyObject* tensor, PyObject* function) const;
 
  private:
   struct Known {
-    nb::object type;
+    PyTypeObject* type;
+    nb::object held;  // keeps the class alive
     nb::object element_type;
     std::vector<Py_ssize_t> shape;
     nb::object text;
+
+    bool fits(PyArrayObject* array) const;
+    bool fits(PyObject* dtype, PyObject* sizes) const;
   };
   mutable std::vector<Known> known_;
+
+  nb::object keep(PyTypeObject* type, nb::object element_type, std::vector<Py_ssize_t> shape, nb::object text) const;
 };
 
 class Steps {
