@@ -113,6 +113,8 @@ class Knowledge:
         """
         known = self.fields.get(name)
         is_index = known is not None and known.dtype == "i64"
+        if shape is None and any(other == name and of is not None for other, of in self._computed):
+            raise NeedsExample(f"which shape the field '{name}' has")
         if known is None or shape is None or (not is_index and known.shape == shape):
             return name
         if is_index and not shape and not isinstance(sample, float | np.floating):

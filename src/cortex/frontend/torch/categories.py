@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,15 @@ def row_form(value: Any) -> str:
 
     Code may ask for it without reading a row.
     """
-    rows, *shape = (":", *value.shape[1:]) if len(value.shape) else ("",)
-    return f"tensor {str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, (rows, *shape)))}]"
+    shape = value.shape
+    return _row_form(value.dtype, tuple(shape[1:]) if len(shape) else None)
+
+
+@lru_cache(maxsize=256)
+def _row_form(dtype: Any, shape: tuple[int, ...] | None) -> str:
+    """It is asked for in every call."""
+    sizes = "" if shape is None else ", ".join((":", *map(str, shape)))
+    return f"tensor {str(dtype).removeprefix('torch.')}[{sizes}]"
 
 
 def identity(value: Any) -> str:

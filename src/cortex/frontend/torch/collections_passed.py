@@ -40,7 +40,7 @@ class Content:
 
     def is_that_of(self, value: Any) -> bool:
         """Has the argument still this content?"""
-        return (Content.of(value) or Content.of_object(value)) == self
+        return self in (Content.of(value), Content.of_object(value))
 
 
 def content_of_object(name: str, value: Any) -> Content | None:

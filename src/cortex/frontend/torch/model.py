@@ -64,7 +64,7 @@ class TorchModel(TracedModel):
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
         self.signature = signature
-        self.mode: Mode = "headed" if entry.does_more else "plain"
+        self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()
