@@ -304,7 +304,9 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
   if (!has_shape(array, field, 0)) {
     structure_error(describe(node) + ": field '" + field.name + "' has shape " +
                     text_of_shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))) +
-                    "; it must be " + accepted_float(field));
+                    "; it must be " + accepted_float(field) +
+                    ", as in other nodes of its kind. Give them all the same shape, or let the model tell them apart by "
+                    "another field before it reads this one");
   }
   if (lost) too_large((field.shape.empty() ? "is " : "holds ") + brief_repr(own(PyFloat_FromDouble(*lost)).ptr()));
   copy_rows(field, static_cast<const float*>(PyArray_DATA(array)), row, padded);

@@ -1,5 +1,6 @@
 #include "steps.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,18 @@ nb::object interned(nb::object text) {
 }
 
 constexpr Py_ssize_t kLongPattern = 64;
+constexpr std::size_t kMostForms = 16;
+
+PyObject* attribute_named(PyObject* x, const char* text, PyObject*& name) {
+  if (!name) name = PyUnicode_InternFromString(text);
+  return PyObject_GetAttr(x, name);
+}
+
+// Is it a tensor of torch, as far as its class tells?
+bool may_be_tensor(PyObject* x) {
+  static PyObject* const name = PyUnicode_InternFromString("detach");
+  return _PyType_Lookup(Py_TYPE(x), name) != nullptr;
+}
 
 // Tells whether an object still has its class as it was. Code of the user's can give it another one, or change the class.
 class Unchanged {
@@ -110,6 +123,51 @@ int Remembered::traverse(visitproc visit, void* arg) const {
 
 void Remembered::drop_references() { places_ = {}; }
 
+// An array's own sizes, and those of a tensor in the tuple that it gives.
+bool RememberedForms::Known::fits(PyArrayObject* array) const {
+  return element_type.ptr() == reinterpret_cast<PyObject*>(PyArray_DESCR(array)) &&
+         shape.size() == static_cast<std::size_t>(PyArray_NDIM(array)) &&
+         std::equal(shape.begin(), shape.end(), PyArray_DIMS(array));
+}
+
+bool RememberedForms::Known::fits(PyObject* dtype, PyObject* sizes) const {
+  if (element_type.ptr() != dtype || shape.size() != static_cast<std::size_t>(PyTuple_GET_SIZE(sizes))) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, static_cast<Py_ssize_t>(i))) != shape[i]) return false;
+  return true;
+}
+
+nb::object RememberedForms::keep(PyTypeObject* type, nb::object element_type, std::vector<Py_ssize_t> shape,
+                                 nb::object text) const {
+  if (known_.size() == kMostForms) known_.clear();
+  known_.push_back({type, nb::borrow(reinterpret_cast<PyObject*>(type)), std::move(element_type), std::move(shape), text});
+  return text;
+}
+
+nb::object RememberedForms::of_array(PyObject* x, PyObject* function) const {
+  auto* const array = reinterpret_cast<PyArrayObject*>(x);
+  for (const Known& each : known_)
+    if (each.type == Py_TYPE(x) && each.fits(array)) return each.text;
+  std::vector<Py_ssize_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+  return keep(Py_TYPE(x), nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array))), std::move(shape),
+              interned(own(PyObject_CallOneArg(function, x))));
+}
+
+nb::object RememberedForms::of_tensor(PyObject* x, PyObject* function) const {
+  static PyObject *shape_name = nullptr, *dtype_name = nullptr;
+  const nb::object sizes = own(attribute_named(x, "shape", shape_name));
+  const nb::object dtype = own(attribute_named(x, "dtype", dtype_name));
+  if (!PyTuple_Check(sizes.ptr())) return interned(own(PyObject_CallOneArg(function, x)));
+  for (const Known& each : known_)
+    if (each.type == Py_TYPE(x) && each.fits(dtype.ptr(), sizes.ptr())) return each.text;
+  std::vector<Py_ssize_t> shape;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.ptr()); ++i) {
+    shape.push_back(PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), i)));
+    if (shape.back() == -1 && PyErr_Occurred()) throw nb::python_error();
+  }
+  return keep(Py_TYPE(x), dtype, std::move(shape), interned(own(PyObject_CallOneArg(function, x))));
+}
+
 Steps::Steps(nb::handle source) {
   for (nb::handle each : list_of(source)) steps_.push_back(step(each));
 }
@@ -145,6 +203,7 @@ Steps::Step Steps::step(nb::handle source) {
                     : name == "identity"                   ? Kind::kConstant
                     : name == "items"                      ? Kind::kPattern
                     : name == "floats"                     ? Kind::kFloats
+                    : name == "form"                       ? Kind::kForm
                                                            : Kind::kFunction;
   return {kind, none, nb::object(source[2])};
 }
@@ -171,6 +230,12 @@ nb::object Steps::of_class(const Step& step, PyObject* from) {
   nb::object found = interned(own(PyObject_CallOneArg(step.value.ptr(), from)));
   if (unchanged) step.known.keep_for_class(Py_TYPE(from), found);
   return found;
+}
+
+// The form of an array or a tensor. What other objects have is a function of their class.
+nb::object Steps::form(const Step& step, PyObject* from) {
+  if (PyArray_Check(from)) return step.forms.of_array(from, step.value.ptr());
+  return may_be_tensor(from) ? step.forms.of_tensor(from, step.value.ptr()) : of_class(step, from);
 }
 
 // The value of a function that gives a letter for each item, which depends on the item's class only.
@@ -237,6 +302,8 @@ PyObject* Steps::take(const Step& step, PyObject* from) {
         some |= PyFloat_Check(PySequence_Fast_GET_ITEM(from, i));
       return own(PyUnicode_InternFromString(some ? "some" : "none")).release().ptr();
     }
+    case Kind::kForm:
+      return form(step, from).release().ptr();
     case Kind::kLookUp: {
       PyObject* found = PyDict_GetItemWithError(step.value.ptr(), from);
       if (!found && PyErr_Occurred()) throw nb::python_error();

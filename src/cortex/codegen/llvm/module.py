@@ -201,4 +201,7 @@ def _loop_metadata(loops: int) -> list[str]:
 def _name(prefix: str, name: str) -> str:
     """A local LLVM name, quoted where LLVM wants that."""
     full = f"{prefix}.{name}" if prefix else name
-    return f"%{full}" if re.fullmatch(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*", full) else f'%"{full}"'
+    if re.fullmatch(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*", full):
+        return f"%{full}"
+    escaped = (chr(c) if 32 <= c < 127 and chr(c) not in '"\\' else f"\\{c:02X}" for c in full.encode())
+    return f'%"{"".join(escaped)}"'

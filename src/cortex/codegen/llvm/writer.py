@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,9 +67,10 @@ class Writer:
         self.lines.append(f"  {line}")
 
     def label(self, hint: str) -> str:
-        """A fresh block name."""
+        """A fresh block name; loops may be called anything."""
         self._count += 1
-        return f"{hint}.{self._count}"
+        readable = re.sub(r"[^\w.]", "_", hint, flags=re.ASCII)
+        return f"{'_' if readable[:1].isdigit() else ''}{readable}.{self._count}"
 
     def start(self, label: str) -> None:
         """Begin a basic block."""

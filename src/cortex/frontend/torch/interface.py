@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from cortex.errors import StructureError
-from cortex.frontend.torch.categories import PLAIN, is_data, is_node
+from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
@@ -86,7 +86,7 @@ class Interface:
         for name, value in arguments.items():
             kind = self._kinds.get(type(value))
             if kind is not None:
-                found.append((name, kind))
+                found.append((name, row_form(value) if kind == "tensor" else kind))
                 continue
             if type(value) in FRESH:
                 if nodes is None:
@@ -99,7 +99,7 @@ class Interface:
                 found.append((name, type(value), value))
                 continue
             what = "tensor" if is_data(value) else "node"
-            found.append((name, what))
+            found.append((name, row_form(value) if what == "tensor" else what))
             if type(value) not in FRESH:
                 self._remember(type(value), what)
         return tuple(found)

@@ -45,6 +45,8 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     _cortex_meta: torch.Tensor
     _cortex_frozen: str
     _cortex_viewed: bool
+    _cortex_is_numpy: bool
+    """Is it an array of NumPy's in the user's code?"""
 
     def __new__(cls, held: Content | View, meta: torch.Tensor | None = None, frozen: str = "") -> TorchTensor:
         """`frozen` is what to say to who changes it in place, where that must not be."""
@@ -60,6 +62,7 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
         made._cortex_meta = meta
         made._cortex_frozen = frozen
         made._cortex_viewed = False
+        made._cortex_is_numpy = False
         return made
 
     def __init__(self, *_: object, **__: object) -> None:

@@ -85,6 +85,8 @@ class TorchBuilder(Builder):
     """Does a call that was made return a constant, for the node that it was made on?"""
     looks: dict[Call, Look] = field(default_factory=dict)
     """The calls of which the code got something."""
+    forms_taken: dict[tuple[str, tuple[Hop, ...]], int] = field(default_factory=dict)
+    """Arrays of children whose forms were not asked for, and how many calls had been made then."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
