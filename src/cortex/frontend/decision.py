@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.lengths import CheckedLengths
-from cortex.frontend.facts import Answer, Oracle
+from cortex.frontend.facts import Answer, Oracle, Shapes
 from cortex.frontend.knowledge import Knowledge
 from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
@@ -32,6 +32,8 @@ class Traced:
     checked: CheckedLengths | None = None
     found_from: Oracle | None = None
     """Who answered when a kind of any arity was found; it can be asked as if it had other numbers of children."""
+    shapes: Shapes = field(default_factory=dict)
+    """Of a kind of any arity: what its reductions of several values get where there is something to reduce."""
 
 
 class Untraced:

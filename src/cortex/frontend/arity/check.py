@@ -39,8 +39,9 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
             checked.add(at)
             return None
         return trace_kind(k, facts)
+    facts.start_over(kind.shapes)
     own = trace_kind(k, facts)
-    if not _agrees(k, kind, own):
+    if not agrees(k, kind, own):
         return own
     checked.add(lengths)
     return None
@@ -73,12 +74,15 @@ def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:
 def _agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> bool:
     """Is the kind right for a node like this one with these numbers of children?"""
     try:
-        return _agrees(k, kind, trace_kind(k, Facts(supposing(oracle, _with_equal_ones(k, lengths)))))
+        supposed = supposing(oracle, _with_equal_ones(k, lengths), imagined=k.model.explores)
+        facts = Facts(supposed, expected=kind.shapes)
+        return agrees(k, kind, trace_kind(k, facts))
     except (Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
         return False
 
 
-def _agrees(k: Knowledge, kind: Traced, own: Traced) -> bool:
+def agrees(k: Knowledge, kind: Traced, own: Traced) -> bool:
+    """Is a trace for one number of children an instance of a kind of any arity?"""
     checked = kind.checked
     assert checked is not None
     if open_lengths(own.guard, checked.open) != kind.guard:
