@@ -86,13 +86,13 @@ def gather(what: str, items: Iterable[Any]) -> tuple[list[Value], tuple[int, ...
     shapes, expected = b.facts.shapes.setdefault(place, []), b.facts.expected.get(place, [])
     if found:
         shape = pointwise.broadcast_shapes(f"{what}()", *found)
-    elif len(expected) > len(shapes):
-        shape = expected[len(shapes)]
+    elif len(expected) > len(shapes) or len(set(expected)) == 1:
+        shape = expected[min(len(shapes), len(expected) - 1)]
     else:
         raise NothingReduced(
             fail(
-                f"{what}() of nothing: the shape of the result is not known. Use cortex.zeros(...) where there is "
-                "nothing to reduce."
+                f"{what}() of nothing: the shape of the result is not known. Give nodes without children a branch of "
+                "their own (if node.is_leaf: return ...), or use cortex.zeros(...) where there is nothing to reduce."
             )
         )
     shapes.append(shape)

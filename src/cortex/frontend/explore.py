@@ -131,6 +131,8 @@ class Exploration:
     def _look_for_base_case(self) -> None:
         """Take the states from a trace that does not call the model, supposing as few attributes None as possible.
 
+        A list of children of any number is supposed to be empty.
+
         That these attributes are children is often not known yet: the traces stopped at a call before they got there.
         """
         k = self.knowledge
@@ -140,8 +142,10 @@ class Exploration:
             guard = todo.pop(0)
             for i, fact in enumerate(guard):
                 known = isinstance(fact.test, IsNone) and (fact.test.name in k.fields or fact.test.name in k.tags)
-                other = (*guard[:i], Fact(fact.test, True))
-                if not isinstance(fact.test, IsNone) or fact.answer is True or known or other in tried:
+                is_open = isinstance(fact.test, Length) and fact.answer is None
+                other = (*guard[:i], Fact(fact.test, 0 if is_open else True))
+                may_be_absent = isinstance(fact.test, IsNone) and fact.answer is not True and not known
+                if not (may_be_absent or is_open) or other in tried:
                     continue
                 tried.add(other)
                 facts = self._facts(other)

@@ -83,7 +83,8 @@ class Facts:
     def iterate_at_once(self, name: str) -> None:
         """All children in a list of the node are taken at once, however many there are."""
         length = Length(name)
-        if self.known.get(length) is not None:
+        forced = self.oracle.forced if isinstance(self.oracle, Exploring) else {}
+        if self.known.get(length) is not None or length in forced:
             raise OneByOne
         self.iterated.setdefault(name)
         if self._implied(length) is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cortex.frontend.facts import Answer, Exploring, Oracle, Path, Seen
-from cortex.frontend.signals import NeedsExample
+from cortex.frontend.signals import Impossible, NeedsExample
 from cortex.ra.ir import Counts, IsLeaf, IsNone, Item, Length, Test
 
 
@@ -50,6 +50,9 @@ class Supposed(Seen):
                 return True
             case IsNone(_, (Item(relation), *_)) if relation in self.lengths and self._imagines(relation):
                 return False
+        match test.path:
+            case (Item(relation), *_) if relation in self.lengths and self._imagines(relation):
+                raise Impossible
             case _:
                 return super().answer(test)
 
