@@ -131,12 +131,20 @@ class DecisionTree:
             self._settled = (self.changes, None if self.root is None else settle(self.root))
         return self._settled[1]
 
-    def find(self, answer: Callable[[Test], Answer]) -> Traced | None:
-        """The kind whose guard agrees with the answers, or None when it has not been traced yet."""
+    def find(self, answer: Callable[[Test], Answer], present: dict[Test, Answer] | None = None) -> Traced | None:
+        """The kind whose guard agrees with the answers, or None when it has not been traced yet.
+
+        With `present`, that an attribute is None does not count where no kind is for that, as it does not when a
+        request is run; `present` gets these questions, and what they are taken to be answered with.
+        """
         at = self.settled
         while isinstance(at, Branch):
             given = answer(at.test)
-            at = at.below((type(given), given))
+            below = at.below((type(given), given))
+            if below is None and present is not None and isinstance(at.test, IsNone) and given:
+                present[at.test] = False
+                below = at.below((bool, False))
+            at = below
         return at if isinstance(at, Traced) else None
 
     def guards(

@@ -96,8 +96,6 @@ class Facts:
             if self.known[test] is None and isinstance(test, Length):
                 raise OneByOne
             return self.known[test]
-        if test == IsLeaf() and any(self.known.get(Length(name), 0) is None for name in self.iterated):
-            raise OneByOne  # one by one, this is known from how many there are
         implied = self._implied(test)
         if implied is not None:
             return implied

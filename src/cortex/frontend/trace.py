@@ -25,12 +25,13 @@ from cortex.frontend.arity.check import check, check_ahead, is_checked, with_few
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.say_why import say_why
+from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
-from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.facts import Answer, Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
@@ -46,7 +47,7 @@ from cortex.frontend.state_form import StateForm
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Fact, Model
+from cortex.ra.ir import Fact, Model, Test
 from cortex.ra.merge_states import merge_states
 
 MOST_REMEMBERED = 64
@@ -183,7 +184,9 @@ class Trace:
         for node in nodes:
             try:
                 seen = Seen(node, self._knowledge)
-                kind = self._tree.find(seen.answer)
+                present: dict[Test, Answer] = {}
+                kind = self._tree.find(seen.answer, present)
+                seen = Supposed(seen, {}, present) if present else seen
                 if kind is None or not (is_checked(kind, seen) or self._checked(kind, Facts(seen)) is None):
                     left.append(node)
             except Restart:

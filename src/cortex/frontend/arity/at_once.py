@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
-from cortex.frontend.arity.check import agrees
+from cortex.frontend.arity.check import agrees, asks_the_same
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.values import NotAlike
-from cortex.frontend.arity.widen import asked_of_items, check_items, fits, open_lengths
+from cortex.frontend.arity.widen import asked_of_items, check_items, fits
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Exploring, Facts, Oracle, Seen
 from cortex.frontend.knowledge import Knowledge
@@ -28,7 +28,7 @@ from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, 
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import run, trace_kind
-from cortex.ra.ir import Fact, IsNone, Kind, Length, Test
+from cortex.ra.ir import Fact, IsLeaf, IsNone, Kind, Length, Test
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def insert(k: Knowledge, tree: DecisionTree, kind: Traced) -> None:
     """Add a kind to the tree; one of any arity takes the place of those of single numbers that it is right for."""
     if kind.checked is not None:
         for other in list(tree.order):
-            if open_lengths(other.guard, kind.checked.open) == kind.guard and fits(k, other, kind):
+            if asks_the_same(kind, other) and fits(k, other, kind):
                 tree.remove(other)
     tree.insert(kind)
 
@@ -114,7 +114,7 @@ def _confirmed(k: Knowledge, kind: Traced, own: Facts) -> Traced | None:
     if not lists:
         return kind if _is_right_for_leaves(k, kind, own) else None
     found: Traced | None = None
-    for lengths in _confirming(own.oracle, lists):
+    for lengths in [dict.fromkeys(lists, 0)] if own.known.get(IsLeaf()) else _confirming(own.oracle, lists):
         exact = _exact(k, own, lengths)
         if exact is None:
             return None

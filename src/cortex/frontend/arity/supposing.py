@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cortex.frontend.facts import Answer, Exploring, Oracle, Path, Seen
+from cortex.frontend.facts import ABSENT, Answer, Exploring, Oracle, Path, Seen
 from cortex.frontend.signals import Impossible, NeedsExample
 from cortex.ra.ir import Counts, IsLeaf, IsNone, Item, Length, Test
 
@@ -67,6 +67,8 @@ class Supposed(Seen):
     def sample(self, name: str, path: Path) -> Any:
         """The attribute's value; a list of the supposed length."""
         value = super().sample(name, path)
+        if value is None and self.facts.get(IsNone(name, path)) is False:
+            return ABSENT
         if path or name not in self.lengths or not isinstance(value, list | tuple):
             return value
         if not value and self.imagined:
