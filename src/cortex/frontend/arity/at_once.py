@@ -11,6 +11,7 @@ one by one. As for every kind of any arity, no number of children is served befo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from cortex.errors import ModelError
@@ -128,7 +129,19 @@ def _confirmed(k: Knowledge, kind: Traced, own: Facts) -> Traced | None:
             return None
         assert found.checked is not None
         found.checked.add(lengths)
-    return found
+    assert found is not None
+    return _without_node(k, found, own)
+
+
+def _without_node(k: Knowledge, kind: Traced, own: Facts) -> Traced:
+    """The kind that does not hold on to the user's node, if what it asked is all that has to be known of the node."""
+    if not isinstance(own.oracle, Seen):
+        return kind
+    assert kind.checked is not None
+    answers = {test: answer for test, answer in own.known.items() if answer is not None}
+    asked = Facts(Exploring(answers, k), expected=own.shapes)
+    exact = _exact(k, asked, dict.fromkeys(kind.checked.lists, 0 if own.known.get(IsLeaf()) else CONFIRMED_AT[0]))
+    return replace(kind, found_from=asked.oracle) if exact is not None and agrees(k, kind, exact) else kind
 
 
 def _confirming(oracle: Oracle, lists: tuple[str, ...]) -> Iterator[dict[str, int]]:
@@ -142,7 +155,7 @@ def _confirming(oracle: Oracle, lists: tuple[str, ...]) -> Iterator[dict[str, in
 def _exact(k: Knowledge, own: Facts, lengths: Lengths) -> Traced | None:
     """The kind of such a node with these numbers of children, taken one by one; None where it cannot be traced."""
     try:
-        return trace_kind(k, Facts(supposing(own.oracle, lengths, imagined=True), expected=own.shapes))
+        return trace_kind(k, Facts(supposing(own.oracle, lengths, imagined=True), expected=own.shapes or own.expected))
     except (Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
         return None
 
