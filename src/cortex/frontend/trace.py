@@ -20,16 +20,18 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.frontend.arity.at_once import insert, trace_form, trace_node
 from cortex.frontend.arity.check import check, check_ahead, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.say_why import say_why
+from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
-from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.facts import Answer, Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
@@ -42,11 +44,10 @@ from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
-from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Fact, IsLeaf, Model
+from cortex.ra.ir import Fact, IsLeaf, Model, Test
 from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
@@ -186,7 +187,9 @@ class Trace:
         for node in nodes:
             try:
                 seen = Seen(node, self._knowledge)
-                kind = self._tree.find(seen.answer)
+                present: dict[Test, Answer] = {}
+                kind = self._tree.find(seen.answer, present)
+                seen = Supposed(seen, {}, present) if present else seen
                 if kind is None or not (is_checked(kind, seen) or self._checked(kind, Facts(seen)) is None):
                     left.append(node)
             except Restart:
@@ -333,12 +336,12 @@ class Trace:
             try:
                 if known is None and self._widened(seen):
                     continue
-                kind = trace_kind(k, facts) if known is None else self._checked(known, facts)
+                kind = trace_node(k, facts) if known is None else self._checked(known, facts)
                 if kind is None:
                     continue
                 learn_counts(k, kind.guard)
                 if known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
-                    self._tree.insert(kind)
+                    insert(k, self._tree, kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
                 waiting.setdefault(("", bool(k.children(node)), facts.guard()), node)
@@ -368,9 +371,11 @@ class Trace:
         if fewer is None:
             return False
         with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
-            widen(self._knowledge, self._tree, trace_kind(self._knowledge, Facts(fewer)), seen)
-        kind = self._tree.find(seen.answer)
-        return kind is not None and is_checked(kind, seen)
+            kind = trace_node(self._knowledge, Facts(fewer))
+            if not widen(self._knowledge, self._tree, kind, seen) and kind.checked is not None:
+                insert(self._knowledge, self._tree, kind)
+        found = self._tree.find(seen.answer)
+        return found is not None and is_checked(found, seen)
 
     def _reach(self) -> tuple[int, ...]:
         """Changes when more nodes may be reached than before."""

@@ -391,7 +391,7 @@ class Executable(NotCopied):
             try:
                 return call(loaded)
             except _native.UnknownKind as error:
-                unknown = error
+                unknown = error.with_traceback(None)  # which would hold the request until the next garbage collection
             where = unknown.where
             try:
                 look = partial(self._look_at, unknown, batch, attempts < FEW_ATTEMPTS)
