@@ -26,6 +26,8 @@ def encode_interface(interface: Interface) -> dict[str, Any]:
         "name": interface.name,
         "takes_list": interface.takes_list,
         "parameters": [[p.name, int(p.kind), _default(p)] for p in parameters],
+        "outside": list(interface.outside),
+        "compiled_in": dict(interface.compiled_in),
     }
 
 
@@ -35,7 +37,14 @@ def decode_interface(data: Any) -> Interface:
         inspect.Parameter(name, inspect._ParameterKind(kind), default=_given(default))
         for name, kind, default in data["parameters"]
     ]
-    return Interface(str(data["name"]), inspect.Signature(parameters), bool(data["takes_list"]))
+    outside, compiled_in = data.get("outside", []), data.get("compiled_in", {})  # which older files do not have
+    return Interface(
+        str(data["name"]),
+        inspect.Signature(parameters),
+        bool(data["takes_list"]),
+        tuple(map(str, outside)),
+        {str(name): str(text) for name, text in compiled_in.items()},
+    )
 
 
 def _default(p: inspect.Parameter) -> list[Any]:

@@ -194,7 +194,7 @@ class TorchModel(TracedModel):
             self.entry.traced(),
             stood_for,
             b.around.watched(),
-            tracing_mode(self.entry.params),
+            tracing_mode(self.entry.params, self.entry.buffers_read),
             RowByRow(),
             self.texts.tried(),
         ):
