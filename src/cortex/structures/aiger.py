@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cortex.errors import StructureError
+from cortex.errors import StructureError, printable
 from cortex.runtime.forest import Forest
 
 Ints = npt.NDArray[np.int64]
@@ -79,7 +79,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _malformed(f"{path.name}: {error.strerror}; give a readable file or its bytes") from None
+        raise _malformed(f"{printable(path.name)}: {error.strerror}; give a readable file or its bytes") from None
+    except ValueError as error:  # a NUL in the name
+        raise _malformed(f"{printable(path.name)}: {error}; give a readable file or its bytes") from None
 
 
 def _header(data: bytes) -> tuple[tuple[int, ...], int]:

@@ -38,8 +38,8 @@ def postgres_plans(*, fields: Mapping[str, Given] | None = None) -> Meaning:
 def _children(node: Any) -> list[Any]:
     if isinstance(node, dict) and "Node Type" not in node:
         raise StructureError(
-            f"a dictionary with the keys {shown(sorted(map(str, node)))} is no node of a plan, which has a 'Node Type'; give plans as "
-            "read_explain(output) makes them"
+            f"a dictionary with the keys {shown(sorted(map(str, node)))} is no node of a plan, which has a 'Node "
+            "Type'; give plans as read_explain(output) makes them"
         )
     return _plans(node)
 
