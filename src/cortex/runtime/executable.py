@@ -9,8 +9,6 @@ from functools import cached_property, partial
 from threading import Lock
 from typing import Any, TypeVar
 
-import numpy as np
-
 from cortex import _native
 from cortex.codegen.gpu.device_code import DeviceCode
 from cortex.codegen.object_code import ObjectCode
@@ -38,12 +36,12 @@ from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
+from cortex.runtime.threads import checked_threads
 from cortex.schedule.schedule import Schedule
 
 T = TypeVar("T")
 Known = tuple[int, int]
 
-MOST_THREADS = 64  # the size of a team
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -283,6 +281,13 @@ class Executable(NotCopied):
         batch = batch_of(structures)
         return self._with_kinds(batch, lambda loaded: loaded.linear_form(self._nodes(batch), self._threads))
 
+    def visited(self, structures: Any) -> list[Any]:
+        """The nodes of a request in the order of `out.nodes`: your objects, or the numbers of a forest's nodes."""
+        batch = batch_of(structures)
+        if isinstance(batch, Forest):
+            return list(range(batch.num_nodes))
+        return self._with_kinds(batch, lambda loaded: loaded.linearizer.visited(self._nodes(batch)))
+
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64.
 
@@ -492,10 +497,3 @@ class Executable(NotCopied):
         weights.own()
         loaded.hold(weights.arrays(names))
         return loaded
-
-
-def checked_threads(threads: int) -> int:
-    """`threads`, if a call can run on so many."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
-        raise ModelError(f"threads={threads!r}: a call runs on 1 to {MOST_THREADS} threads")
-    return int(threads)

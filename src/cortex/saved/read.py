@@ -24,9 +24,9 @@ from cortex.frontend.torch.serving import Serving
 from cortex.ir.step import Step
 from cortex.ra import ir as ra
 from cortex.ra.verify import verify
-from cortex.runtime.executable import MOST_THREADS
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
+from cortex.runtime.threads import MOST_THREADS
 from cortex.saved.checked import decode_checked
 from cortex.saved.container import unpack
 from cortex.saved.modules import decode_interface, decode_serving, decode_ways
