@@ -45,9 +45,10 @@ def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: se
         for n in range(ALL + 1, ALL_WITHOUT_CREDIT + 1):
             _check(k, kind, (n,))
         return
-    large = sorted({ALL, checked.most, *SOME, *special})
-    found = {n: _check(k, kind, (n,)) for n in large}
-    for n, following in pairwise(large):
+    found = {n: _check(k, kind, (n,)) for n in (ALL, *SOME, *special, checked.most)}
+    for n in [n for n, is_right in found.items() if not is_right and ALL < n < checked.most]:
+        found |= {other: _check(k, kind, (other,)) for other in (n - 1, n + 1)}
+    for n, following in pairwise(sorted(found)):
         if found[n] and found[following]:
             checked.table[n:following] = 1
 

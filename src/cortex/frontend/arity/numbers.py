@@ -18,6 +18,7 @@ from cortex.frontend.spans import is_library
 LARGE = 64
 """Collections with more items are data."""
 MOST_OBJECTS = 20_000
+OF_CLASSES = ("__module__", "__qualname__", "__doc__", "__firstlineno__")
 SMALL = 16
 """Of numbers up to this, multiples come soon enough."""
 INSTALLED = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
@@ -45,11 +46,11 @@ def numbers_in(roots: Iterable[Any]) -> set[int]:
 def near(numbers: set[int], lo: int, hi: int) -> list[int]:
     """The numbers from `lo` to `hi` that code with these might tell from others.
 
-    They are the numbers themselves, their halves, and the multiples of large ones; and those next to all these.
+    They are the numbers themselves and those next to them, their halves, and the multiples of large ones.
     """
-    stems = {y for x in numbers for y in (x - 1, x, x + 1, x // 2, 2 * x)}
-    multiples = {y for x in numbers if x > SMALL for y in range(x, hi + 1, x)}
-    return sorted({y for x in stems | multiples for y in (x - 1, x, x + 1) if lo <= y <= hi})
+    close = {y for x in numbers for y in range(x - 2, x + 3)} | {x // 2 for x in numbers}
+    multiples = {y for x in numbers for y in (range(x, hi + 1, x) if x > SMALL else (2 * x,))}
+    return sorted(y for y in close | multiples if lo <= y <= hi)
 
 
 def _held(x: Any, found: set[int]) -> Iterator[Any]:
@@ -84,9 +85,10 @@ def _held(x: Any, found: set[int]) -> Iterator[Any]:
             yield from x.reshape(-1).tolist()
     elif isinstance(x, type):
         if _is_users(x):
-            yield from vars(x).values()
+            yield from (value for name, value in vars(x).items() if name not in OF_CLASSES)
     elif not isinstance(x, ModuleType) and hasattr(x, "__dict__"):
-        yield from (type(x), vars(x))
+        yield type(x)
+        yield from list(vars(x).values())
     elif hasattr(x, "__func__") or hasattr(x, "fget"):
         yield getattr(x, "__func__", None) or getattr(x, "fget", None)
 
