@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 DEPTH = 4
 """Collections and objects inside each other are looked into this far."""
 CODE = (type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, torch.nn.Module)
+COLLECTIONS = (dict, list, tuple)
+DATA = 10_000
+"""Collections of more items are no part of a module: a vocabulary, or examples that a method trains on."""
 PLAIN = frozenset((str, bytes, int, float, bool, complex, type(None)))
 Held = torch.Tensor | np.ndarray[Any, Any]
 
@@ -96,7 +99,7 @@ def _inside(x: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str
         seen.add(id(x))
         yield name, x
         return
-    if depth == 0 or isinstance(x, CODE) or type(x) in PLAIN:
+    if depth == 0 or isinstance(x, CODE) or type(x) in PLAIN or (isinstance(x, COLLECTIONS) and len(x) > DATA):
         return
     seen.add(id(x))
     items: Iterable[tuple[Any, Any]] = ()
