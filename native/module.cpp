@@ -45,12 +45,17 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   const cortex::RunningCall call;
   Run made(nb::borrow(program), single, threads, out);
   cortex::Announcement soon(made.expected_threads());
-  {
-    Linearizer::Lease request(made.program().linearizer());
-    made.prepare(*request, structures);
+  try {
+    {
+      Linearizer::Lease request(made.program().linearizer());
+      made.prepare(*request, structures);
+    }
+    made.execute(&soon);
+    made.write_roots();
+  } catch (...) {
+    made.discard();
+    throw;
   }
-  made.execute(&soon);
-  made.write_roots();
   return made;
 }
 

@@ -14,6 +14,7 @@ from typing import assert_never
 from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.spans import DISPATCHERS, fail, is_library, user_span
+from cortex.ir.source import Span
 from cortex.ra.ir import DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
 
 Site = tuple[FrameType | None, int]
@@ -83,6 +84,8 @@ class Builder:
     """How many reductions are waiting for the next item of what they reduce."""
     supposed: dict[object, object] = field(default_factory=dict)
     """Items of empty lists that are supposed to be there at the moment, to find the shape of what they would give."""
+    shapes_asked: dict[str, Span | None] = field(default_factory=dict)
+    """The lets whose shapes the model's code has asked for, and where."""
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)

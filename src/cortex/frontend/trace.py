@@ -48,7 +48,7 @@ from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Fact, Model
+from cortex.ra.ir import Fact, IsLeaf, Model
 from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
@@ -139,7 +139,10 @@ class Trace:
         Then nothing leads to children, and every node would be taken for a leaf.
         """
         k, exploration = self._knowledge, self._exploration
-        return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
+        if exploration is None or k.slots or k.lists:
+            return False
+        asked = {fact.answer for kind in self._tree.order for fact in kind.guard if fact.test == IsLeaf()}
+        return exploration.has_unknown_inner_kinds or (asked == {True} and not exploration.is_complete)
 
     def check_fields(self) -> None:
         """Refuse names in `fields` that the model never reads.
@@ -214,12 +217,14 @@ class Trace:
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
         before, reach = self.version, self._reach()
-        done = False
+        done = has_looked = False
         while not done:
             self.explore()
             try:
                 requests = [*self._remembered, *roots] if self._has_forgotten else roots
                 done = self._see_once(self._model.roots(requests))
+                if done and not has_looked and self.is_partial:
+                    done, has_looked = False, True  # all nodes were taken for leaves
                 if done and self._remembered and not self._has_forgotten and reach != self._reach():
                     done, self._has_forgotten = False, True  # those seen before may have more nodes now
                 if done and self._model.explores and self.version != before:

@@ -67,7 +67,7 @@ class CalledAsModule(NotCopied, ABC):
         model, run, request = self._requested(args, kwargs)
         states = run(request, threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
-        return form.rebuild([self._tensor(states[name]) for name in names])
+        return form.returned([states[name] for name in names], self._tensor)
 
     def nodes(self, *args: Any, **kwargs: Any) -> Any:
         """What the module's recursive routine returns at every node: `NodeResults`, or a list of them for a list.
@@ -166,7 +166,7 @@ class CalledAsModule(NotCopied, ABC):
                 )
             order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
             columns = [np.concatenate(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
-        return form.rebuild([self._tensor(rows) for rows in columns])
+        return form.returned(columns, self._tensor)
 
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
         model, run = self._for(arguments)

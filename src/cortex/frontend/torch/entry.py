@@ -149,6 +149,13 @@ class Entry:
             found[id(scope)] = Space("", (scope, *(s for s in self.scopes if s.outer is scope)), names)
         return list(found.values())
 
+    def holds(self, x: Any) -> bool:
+        """Is this an attribute of one of the modules, or a global variable that their code reads?
+
+        Such an object is the same one in all calls, and code may ask whether it is.
+        """
+        return any(held is x for space in self.spaces for _, _, held in space.bound())
+
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Let calls of methods be seen."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from cortex.errors import ModelError, StructureError
-from cortex.frontend.torch.categories import PLAIN, is_data, is_node
+from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
@@ -91,7 +91,7 @@ class Interface:
         for name, value in arguments.items():
             kind = self._kinds.get(type(value))
             if kind is not None:
-                found.append((name, kind))
+                found.append((name, row_form(value) if kind == "tensor" else kind))
                 continue
             if type(value) in FRESH:
                 if nodes is None:
@@ -104,7 +104,7 @@ class Interface:
                 found.append((name, type(value), value))
                 continue
             what = "tensor" if is_data(value) else "node"
-            found.append((name, what))
+            found.append((name, row_form(value) if what == "tensor" else what))
             if type(value) not in FRESH:
                 self._remember(type(value), what)
         return tuple(found)
