@@ -88,8 +88,9 @@ def compile(
     the kinds known by then use as children. A kind met later that uses another attribute as a child widens that for
     all requests after it; examples of every kind of node fix it at once.
 
-    The schedule is what `cortex tune` found best for this model on this machine; else the one that is predicted best
-    for the examples, or for typical structures. `recursion`, the steps to apply to the recursive model, and `choices`,
+    The schedule is what `cortex tune` found best for this model on this machine, if it keeps to `table_bytes` and no
+    `weights_dtype` is given; else the one that is predicted best for the examples, or for typical structures.
+    `recursion`, the steps to apply to the recursive model, and `choices`,
     those of the default schedule of its loops, fix a part of it; `schedule` fixes it all: exactly its steps are
     applied. Tables, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.

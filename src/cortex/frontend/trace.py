@@ -20,10 +20,12 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.frontend.arity.ahead import check_ahead
 from cortex.frontend.arity.at_once import insert, trace_form, trace_node
-from cortex.frontend.arity.check import check, check_ahead, is_checked, with_fewer_children
+from cortex.frontend.arity.check import check, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.numbers import numbers_in
 from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
@@ -51,8 +53,6 @@ from cortex.ra.ir import Fact, IsLeaf, Model, Test
 from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
-MOST_AHEAD = 64
-"""Numbers of children up to this are checked before a model is saved; each takes milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +203,10 @@ class Trace:
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
         try:
+            weights = self._knowledge.weights
+            numbers = numbers_in([*self._model.code(), *map(weights.shape, weights.names)])
             for kind in self._tree.order:
-                check_ahead(self._knowledge, kind, MOST_AHEAD)
+                check_ahead(self._knowledge, kind, numbers)
         except Restart:
             self._forget()
             self._has_forgotten = True
