@@ -109,6 +109,11 @@ class Trace:
         return self._model.name
 
     @property
+    def knowledge(self) -> Knowledge:
+        """What was learned of the model."""
+        return self._knowledge
+
+    @property
     def explores(self) -> bool:
         """Can kinds be found without structures?"""
         return self._model.explores
