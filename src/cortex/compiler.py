@@ -37,6 +37,7 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
+from cortex.runtime.check_function import check_function
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.signature import Signature
@@ -70,6 +71,7 @@ def compile(
     threads: int = 1,
     table_bytes: int = TABLE_BYTES,
     weights_dtype: str | None = None,
+    check: bool = True,
 ) -> Any:
     """Compile a recursive model to native code.
 
@@ -130,16 +132,22 @@ def compile(
             from cortex.device_compiler import DevicePlan, build_kernels
 
             on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
-            return Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save)
+            return checked(Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save), trace)
         wishes = Wishes(trace, structures, int(table_bytes))
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
-        return Executable(
+        made = Executable(
             trace,
             lambda m, threads: build(m, replace(plan, threads=threads)),
             threads,
             lambda m: build(m, plan.in_f32(m)),
             wanted.save,
         )
+        return checked(made, trace)
+
+    def checked(made: Executable, trace: Trace) -> Executable:
+        if check and structures and isinstance(model, RecursiveModel):
+            check_function(made, trace, model, structures)
+        return made
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
         return executable(model, weights, structures)
@@ -148,7 +156,7 @@ def compile(
     entry = entry_of(model, weights, structures or [])
     if entry is None:
         return executable(model, weights, structures)
-    return CompiledModule(entry, structures, executable, wanted.save)
+    return CompiledModule(entry, structures, executable, wanted.save, check)
 
 
 def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:

@@ -47,6 +47,8 @@ class StateRecord:
         return len(self._tensors)
 
     def _get(self, name: str) -> Any:
+        if name not in self._tensors and not is_tracing():
+            raise AttributeError(f"no state {name!r}; there are {', '.join(self._tensors)}")
         if name not in self._tensors:
             names = ", ".join(f"'{n}'" for n in self._tensors)
             raise fail(f"the model has no state '{name}'; its states are {names}.")

@@ -203,6 +203,16 @@ class Executable(NotCopied):
         return {name: loaded.bytes_of(name) for name in names}
 
     @property
+    def is_exact(self) -> bool:
+        """Are weights as they were given, in f32?"""
+        return not any(b.dtype in NARROW for b in self.compiled.signature.buffers)
+
+    @property
+    def runs_here(self) -> bool:
+        """Can this machine run the program?"""
+        return self._require().runs_here
+
+    @property
     def source(self) -> str:
         """The program as text: kernels in OpenCL C or CUDA C; of a program for processors, LLVM's module."""
         return self.compiled.code.text

@@ -14,6 +14,7 @@ from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights
+from cortex.runtime.check_module import Example, check_module
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
 from cortex.runtime.not_copied import NotCopied
@@ -127,7 +128,7 @@ class CompiledModule(CalledAsModule):
     Calls with other constants (a flag, a name) are compiled when they are first made.
     """
 
-    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save) -> None:
+    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save, check: bool) -> None:
         from cortex.frontend.torch.entry import as_call, tensor_of
 
         super().__init__(entry.interface, tensor_of, save)
@@ -141,6 +142,15 @@ class CompiledModule(CalledAsModule):
         for arguments in self._examples:
             self._for(arguments)
         self._weights.own()
+        if check:
+            self._check()
+
+    def _check(self) -> None:
+        """Compare with the module itself."""
+        for key, (model, run) in self._made.items():
+            named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
+            alike = [each for each in named if self._interface.constants(each.arguments) == key]
+            check_module(self._entry, model, run, alike)
 
     def update(self, weights: Source) -> None:
         """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""

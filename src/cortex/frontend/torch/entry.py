@@ -41,6 +41,8 @@ class Entry:
     scopes: list[Scope]
     cells: list[tuple[CellType, CellType, str]]
     """Cells of functions that hold dictionaries: those that are traced with, the functions' own, and the names."""
+    called: Any
+    """The module or the function itself."""
     takes_list: bool = False
     """Does it take a list of structures itself?"""
 
@@ -63,7 +65,8 @@ class Entry:
             )
         name, found = type(module).__name__, rebuilt.routines
         weights = _tensors(module)
-        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells, takes_list)
+        scopes, cells = rebuilt.scopes, rebuilt.cells
+        return cls(name, routine, {"": module}, routines, found, weights, scopes, cells, module, takes_list)
 
     @classmethod
     def of_function(cls, function: FunctionType, takes_list: bool = False) -> Entry:
@@ -82,7 +85,7 @@ class Entry:
             routines |= routines_of(module, rebuilt.rebuilt)
         name = written_name(function)
         functions, scopes, cells = rebuilt.routines, rebuilt.scopes, rebuilt.cells
-        return cls(name, routine, modules, routines, functions, weights, scopes, cells, takes_list)
+        return cls(name, routine, modules, routines, functions, weights, scopes, cells, function, takes_list)
 
     @cached_property
     def does_more(self) -> bool:
