@@ -21,6 +21,7 @@ from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import TABLE_BYTES, Considered
 from cortex.errors import ModelError, ScheduleError
+from cortex.frontend.clock import tick
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -295,6 +296,7 @@ def _applied(
             f = _where_legal(f, turns, applied)
         if each is None:
             break
+        tick()
         f = each.apply(f)
         applied.append(each)
         if isinstance(each, (Parallel, ParallelTrees, *GPU_STEPS)):

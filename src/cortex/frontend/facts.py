@@ -47,6 +47,10 @@ ABSENT = object()
 class Oracle(Protocol):
     """Where answers come from."""
 
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known of the model."""
+
     def answer(self, test: Test) -> Answer:
         """The answer to a question, or NeedsExample."""
 
@@ -68,6 +72,7 @@ class Facts:
         """The answer to `test`; it becomes part of the guard unless earlier answers imply it."""
         if test in self.known:
             return self.known[test]
+        self.oracle.knowledge.clock.tick()
         implied = self._implied(test)
         if implied is not None:
             return implied

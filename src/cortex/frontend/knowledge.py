@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cortex.frontend.clock import Clock
 from cortex.frontend.fields import Accessors
 from cortex.frontend.numpy_meanings import Site
 from cortex.frontend.signals import NeedsExample, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
+from cortex.options import Options
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Knowledge:
         self.arguments = arguments
         self.weights = weights
         self.accessors = accessors
+        self.clock = Clock(Options.from_environment().tracing_seconds)
         self.slots: dict[str, None] = {}
         self.lists: dict[str, None] = {}
         self.tags: dict[str, None] = {}

@@ -73,10 +73,11 @@ def _is_close(got: Any, want: Any) -> bool:
 
 def _worst(name: str, got: Any, want: Any, noisy: list[Any]) -> Difference | None:
     with np.errstate(all="ignore"):
-        noise = np.max([np.abs(np.asarray(n, float) - want) for n in noisy], 0) if noisy else np.zeros_like(want)
-        unstable = ~np.isfinite(noise) & np.isfinite(want) | np.any([np.isfinite(n) for n in noisy], 0) & ~np.isfinite(want)
-        allowed = ATOL + WIDER * np.abs(want) + MARGIN * np.where(np.isfinite(noise), noise, 0)
-        same = (got == want) | (np.isnan(got) & np.isnan(want)) | unstable
+        changed = [np.asarray(n, float) for n in noisy]
+        noise = np.max([np.abs(n - want) for n in changed], 0) if changed else np.zeros_like(want)
+        overflows = np.any([np.isfinite(n) != np.isfinite(want) for n in changed], 0)  # for some inputs, or not
+        allowed = ATOL + WIDER * np.abs(want) + MARGIN * np.nan_to_num(noise)
+        same = (got == want) | (np.isnan(got) & np.isnan(want)) | overflows
         excess = np.where(same, 0, np.abs(got - want) / allowed)
     excess = np.where(np.isnan(excess), np.inf, excess)
     if not excess.size or excess.max() <= 1:

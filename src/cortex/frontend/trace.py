@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -33,13 +33,13 @@ from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
+from cortex.frontend.many_kinds import MANY, warn_of_many_kinds, why_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
-from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
+from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.trace_kind import trace_form, trace_kind
@@ -92,8 +92,33 @@ class Trace:
         self._checks = 0
         self._too_many = MANY
 
+    @contextmanager
+    def in_time(self, work: str = "tracing") -> Iterator[None]:
+        """Refuse models of which tracing finds no end, or compiling: of few kinds, it takes as long as it takes."""
+        if work != "tracing" and self.known_kinds < MANY:
+            yield
+            return
+        try:
+            with self._knowledge.clock.running():
+                yield
+        except OutOfTime:
+            raise self._endless(work) from None
+
+    def _endless(self, work: str) -> ModelError:
+        count, seconds = self.known_kinds, self._knowledge.clock.seconds
+        why = why_many_kinds(count, [kind.guard for kind in self._tree.order], self.accessors.said)
+        return ModelError(
+            f"{work} '{self._model.name}' takes longer than {seconds:g} s; it has {count} kinds of node by now. "
+            f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time.",
+            self._knowledge.definition,
+        )
+
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
+        with self.in_time():
+            self._explore()
+
+    def _explore(self) -> None:
         while self._exploration is None:
             exploration = Exploration(self._knowledge, self._tree)
             try:
@@ -173,7 +198,8 @@ class Trace:
         roots = list(roots)
         called = ["root"] if len(roots) == 1 else [f"structures[{i}]" for i in range(len(roots))]
         try:
-            return self._see(roots)
+            with self.in_time():
+                return self._see(roots)
         except Exception as error:
             if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
                 self._refuse_unseen(roots)
@@ -184,6 +210,10 @@ class Trace:
 
         These are the nodes that their kinds are not right for, and those that the model cannot be traced for.
         """
+        with self.in_time():
+            return self._left(nodes)
+
+    def _left(self, nodes: Sequence[Any]) -> list[Any]:
         left = []
         for node in nodes:
             try:
@@ -202,8 +232,9 @@ class Trace:
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
         try:
-            for kind in self._tree.order:
-                check_ahead(self._knowledge, kind, MOST_AHEAD)
+            with self.in_time():
+                for kind in self._tree.order:
+                    check_ahead(self._knowledge, kind, MOST_AHEAD)
         except Restart:
             self._forget()
             self._has_forgotten = True
@@ -320,7 +351,8 @@ class Trace:
                 return False
         waiting: dict[tuple[str, bool, Guard], Any] = {}
         failed: list[Failed] = []
-        for node in postorder(roots, k.children):
+        for number, node in enumerate(postorder(roots, k.children)):
+            k.clock.reached(number)
             seen = Seen(node, k)
             known = self._tree.find(seen.answer)
             if known is not None and is_checked(known, seen):

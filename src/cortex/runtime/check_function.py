@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,7 @@ def _chosen(form: LinearForm) -> Iterator[int]:
         if name.endswith("_ptr"):
             children += np.diff(array)
     starts, nodes = np.asarray(arrays["kind_start"]), np.asarray(arrays["kind_node"])
-    kinds = [nodes[a:b] for a, b in zip(starts, starts[1:], strict=False) if b > a]
+    kinds = [nodes[a:b] for a, b in pairwise(starts) if b > a]
     each = max(1, min(PER_KIND, MOST_NODES // max(1, len(kinds))))
     for ids in kinds:
         ranked = ids[np.argsort(children[ids], kind="stable")]

@@ -450,7 +450,8 @@ class Executable(NotCopied):
                     self._compile()
 
     def _compile(self) -> None:
-        compiled = self._build(self._trace.model(), self._built_for)
+        with self._trace.in_time("compiling"):
+            compiled = self._build(self._trace.model(), self._built_for)
         self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,6 +30,13 @@ Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
+NO_GRADIENTS = (
+    "the results of a compiled module have no gradients: backward() would train what is computed from them, and leave "
+    "the module as it is. For inference, call it under torch.no_grad(), or say so once with fast.eval(). To train, "
+    "call the module itself, and give its weights to the compiled one afterwards: fast.update(module.state_dict())."
+)
+
+
 class CalledAsModule(NotCopied, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
@@ -41,6 +49,8 @@ class CalledAsModule(NotCopied, ABC):
         self._interface = interface
         self._tensor = tensor
         self._save = save
+        self._is_for_training: Callable[[], bool] | None = None
+        """May a call be made for its gradients? Asked until it was so once."""
 
     def __repr__(self) -> str:
         return f"<compiled module {self._interface.name}>"
@@ -50,6 +60,9 @@ class CalledAsModule(NotCopied, ABC):
 
         `threads=2` is for a call on so many threads, unless the module has an argument of that name.
         """
+        if self._is_for_training is not None and self._is_for_training():
+            self._is_for_training = None
+            warnings.warn(NO_GRADIENTS, stacklevel=2)
         threads = kwargs.pop("threads") if "threads" in kwargs and self._interface.leaves("threads") else None
         model, run, request = self._requested(args, kwargs)
         return model.returned(run(request) if threads is None else run(request, threads=threads), self._tensor)
@@ -94,7 +107,8 @@ class CalledAsModule(NotCopied, ABC):
         self._save(path, self._parts(), self._interface)
 
     def eval(self: Self) -> Self:
-        """Itself: it computes what the module in `eval()` does."""
+        """Itself: it computes what the module in `eval()` does. Calls are not for gradients from now on."""
+        self._is_for_training = None
         return self
 
     def train(self: Self, mode: bool = True) -> Self:
@@ -129,10 +143,11 @@ class CompiledModule(CalledAsModule):
     """
 
     def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save, check: bool) -> None:
-        from cortex.frontend.torch.entry import as_call, tensor_of
+        from cortex.frontend.torch.entry import as_call, gradients_wanted, tensor_of
 
         super().__init__(entry.interface, tensor_of, save)
         self._entry = entry
+        self._is_for_training = gradients_wanted if entry.is_trained else None
         self._examples = [entry.interface.bind(as_call(example), {}) for example in examples or []]
         self._compile = compile
         self._lock = Lock()

@@ -38,11 +38,11 @@ class Counting(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-class LastBit(TorchDispatchMode):
+class LastBit(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Every operation gets inputs that are changed in the last bit; views, and what is written to, are left alone."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

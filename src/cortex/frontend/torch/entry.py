@@ -101,6 +101,11 @@ class Entry:
         bound = inspect.BoundArguments(self.routine.signature, OrderedDict(arguments))
         return self.modules[""](*bound.args, **bound.kwargs)
 
+    @property
+    def is_trained(self) -> bool:
+        """Has it parameters that gradients are computed for?"""
+        return any(weight.requires_grad for weight in self.weights.values())
+
     @cached_property
     def params(self) -> dict[int, str]:
         """The names of the weights by the identity of the tensors."""
@@ -245,3 +250,8 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def tensor_of(array: Any) -> torch.Tensor:
     """An array as torch has it."""
     return torch.from_numpy(array)
+
+
+def gradients_wanted() -> bool:
+    """Would torch keep what gradients are computed from?"""
+    return torch.is_grad_enabled()

@@ -104,9 +104,7 @@ def _collection(x: Any, before: Any, refill: Callable[[Any], object]) -> Undo:
 
     def undo() -> None:
         if isinstance(before, dict):
-            same = len(x) == len(before) and all(
-                a is b and x[a] is before[b] for a, b in zip(x, before, strict=True)
-            )
+            same = len(x) == len(before) and all(a is b and x[a] is before[b] for a, b in zip(x, before, strict=True))
         else:
             same = len(x) == len(before) and all(a is b for a, b in zip(x, before, strict=True))
         if not same:
