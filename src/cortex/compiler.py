@@ -22,6 +22,7 @@ from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import TABLE_BYTES, Considered
 from cortex.errors import ModelError, ScheduleError
 from cortex.frontend.clock import tick
+from cortex.frontend.fields import Accessors
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -157,7 +158,8 @@ def compile(
     entry = entry_of(model, weights, structures or [])
     if entry is None:
         return executable(model, weights, structures)
-    return CompiledModule(entry, structures, executable, wanted.save, check)
+    as_it_is = not Accessors(fields, children).renames  # the module itself reads attributes by their own names
+    return CompiledModule(entry, structures, executable, wanted.save, check and as_it_is)
 
 
 def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:

@@ -32,12 +32,12 @@ class Difference:
     compiled: Any
     uncompiled: Any
 
-    def text(self) -> str:
-        """`'h'[3] is 1.0 compiled and 2.0 uncompiled`."""
+    def text(self, called: str) -> str:
+        """`h[3] is 1.0 compiled and 2.0 uncompiled`, where the result is `called` h."""
         if self.index is None:
-            return f"'{self.name}' has shape {self.compiled} compiled and {self.uncompiled} uncompiled"
+            return f"{called} has shape {self.compiled} compiled and {self.uncompiled} uncompiled"
         place = "".join(f"[{i}]" for i in self.index)
-        return f"'{self.name}'{place} is {self.compiled!r} compiled and {self.uncompiled!r} uncompiled"
+        return f"{called}{place} is {self.compiled} compiled and {self.uncompiled} uncompiled"
 
 
 def first_difference(got: Arrays, want: Arrays, again: Callable[[int], Arrays] | None) -> Difference | None:
@@ -83,4 +83,4 @@ def _worst(name: str, got: Any, want: Any, noisy: list[Any]) -> Difference | Non
     if not excess.size or excess.max() <= 1:
         return None
     index = tuple(int(i) for i in np.unravel_index(int(excess.argmax()), excess.shape))
-    return Difference(name, index, float(np.float32(got[index])), float(np.float32(want[index])))
+    return Difference(name, index, str(np.float32(got[index])), str(np.float32(want[index])))

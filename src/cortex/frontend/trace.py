@@ -89,6 +89,8 @@ class Trace:
         self._forgotten = 0
         self._has_forgotten = False
         """Have requests seen before to be seen again?"""
+        self._waiting: dict[tuple[str, bool, Guard], Any] = {}
+        """Nodes that the last walk could not trace yet, each for all that ask and answer as it does."""
         self._checks = 0
         self._too_many = MANY
 
@@ -105,8 +107,9 @@ class Trace:
             raise self._endless(work) from None
 
     def _endless(self, work: str) -> ModelError:
-        count, seconds = self.known_kinds, self._knowledge.clock.seconds
-        why = why_many_kinds(count, [kind.guard for kind in self._tree.order], self.accessors.said)
+        guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
+        count, seconds = len(guards), self._knowledge.clock.seconds
+        why = why_many_kinds(count, guards, self.accessors.said)
         return ModelError(
             f"{work} '{self._model.name}' takes longer than {seconds:g} s; it has {count} kinds of node by now. "
             f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time.",
@@ -349,7 +352,7 @@ class Trace:
                 self._look_below(root)
             if relations != self._reach():
                 return False
-        waiting: dict[tuple[str, bool, Guard], Any] = {}
+        waiting = self._waiting = {}
         failed: list[Failed] = []
         for number, node in enumerate(postorder(roots, k.children)):
             k.clock.reached(number)

@@ -30,6 +30,8 @@ from cortex.runtime.storage import Array
 PER_KIND = 8
 MOST_NODES = 512
 """Nodes that are checked at most, where there are no more kinds than that."""
+SHOWN = 8
+"""Steps of a long way that are told, at its beginning and at its end."""
 
 
 class FreshNode(Exception):
@@ -69,7 +71,10 @@ class Walk:
         while row >= 0:
             row, step = self._above[row]
             steps.append(step)
-        return "".join(reversed(steps))
+        steps.reverse()
+        if len(steps) <= 2 * SHOWN:
+            return "".join(steps)
+        return f"{''.join(steps[:SHOWN])} ... {''.join(steps[-SHOWN:])} ({len(steps) - 1} steps)"
 
 
 def check_function(run: Executable, trace: Trace, model: RecursiveModel, examples: list[Any]) -> None:
@@ -107,7 +112,7 @@ def _check_node(nodewise: _Nodewise, row: int, trace: Trace) -> None:
     except (FreshNode, RecursionError):
         raise FreshNode from None
     except Exception as error:
-        said = error.message if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        said = error.message if isinstance(error, ModelError) else f"{type(error).__name__}: {error}."
         raise ModelError(
             f"model '{model.name}' is compiled, but run uncompiled, as plain Python on NumPy arrays, it raises at "
             f"{walk.place(row)}: {said} A compiled model means what its function means; change the function, or "
@@ -116,11 +121,12 @@ def _check_node(nodewise: _Nodewise, row: int, trace: Trace) -> None:
         ) from (None if isinstance(error, CortexError) else error)
     found = first_difference(got, want, lambda seed: nodewise.computed(row, np.random.default_rng(seed)))
     if found is not None:
+        what = found.text(f"state '{found.name}'")
         raise ModelError(
-            f"model '{model.name}' computes other numbers when it is compiled: at {walk.place(row)}, state "
-            f"{found.text()} (as plain Python on NumPy arrays, from the same states of the children). Do not use the "
-            f"compiled model. Unless the function depends on something else than its node, this is a defect of "
-            f"Cortex; `{model.name}(tree, weights)` runs uncompiled, and check=False compiles without this check.",
+            f"model '{model.name}' computes other numbers when it is compiled: at {walk.place(row)}, {what} (as plain "
+            "Python on NumPy arrays, from the same states of the children). Do not use the compiled model. Unless the "
+            "function depends on something else than its node, this is a defect of Cortex; "
+            f"`{model.name}(tree, weights)` runs uncompiled, and check=False compiles without this check.",
             trace.knowledge.definition,
         )
 

@@ -73,7 +73,7 @@ def _compare(entry: Entry, example: Example, got: dict[str, Any], want: dict[str
     except Exception:  # the module cannot be run with changed numbers
         found = first_difference(got, want, None)
     if found is not None:
-        raise _wrong(entry, example, found.text())
+        raise _wrong(entry, example, found.text(found.name))
 
 
 def _wrong(entry: Entry, example: Example, what: str) -> ModelError:
