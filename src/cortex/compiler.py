@@ -90,7 +90,9 @@ def compile(
     `examples` are structures (a list, or one) whose kinds of nodes are compiled now; kinds met later are compiled when
     they are first seen. The nodes of a request, which `out.nodes` lists, are those that the attributes lead to which
     the kinds known by then use as children. A kind met later that uses another attribute as a child widens that for
-    all requests after it; examples of every kind of node fix it at once.
+    all requests after it; examples of every kind of node fix it at once. With `check`, some of the examples are also
+    computed uncompiled, by the function on NumPy arrays or by the module itself, and a difference beyond rounding is a
+    ModelError. It takes less than running the examples once; the module and the structures stay as they were.
 
     The schedule is what `cortex tune` found best for this model on this machine; else the one that is predicted best
     for the examples, or for typical structures. `recursion`, the steps to apply to the recursive model, and `choices`,
