@@ -45,6 +45,9 @@ def first_difference(got: Arrays, want: Arrays, again: Callable[[int], Arrays] |
 
     `again(seed)` computes `want` with inputs changed in the last bit.
     """
+    only = next((name for name in (*got, *want) if (name in got) != (name in want)), None)
+    if only is not None:
+        return Difference(only, None, *(np.shape(x[only]) if only in x else "none" for x in (got, want)))
     suspects = [name for name in want if not _is_close(got[name], want[name])]
     shapes = next((name for name in suspects if np.shape(got[name]) != np.shape(want[name])), None)
     if shapes is not None:

@@ -208,7 +208,8 @@ class CompiledModule(CalledAsModule):
         model = TorchModel(self._entry, signature)
         alike = [example for example in self._examples if self._interface.constants(example) == key]
         requests = [signature.request(example) for example in alike or [arguments]]
-        return model, self._compile(model, weights, requests)
+        with self._entry.undisturbed():
+            return model, self._compile(model, weights, requests)
 
 
 class LoadedModule(CalledAsModule):

@@ -174,6 +174,43 @@ def test_nothing_is_left_behind(make: Any) -> None:
         torch.testing.assert_close(fast(example), module(example))
 
 
+def test_a_memo_around_a_function_stays_empty() -> None:
+    emb, memo = nn.Embedding(9, 4), {}
+
+    def added(node: Any) -> Any:
+        if id(node) in memo:
+            return memo[id(node)]
+        memo[id(node)] = emb(torch.tensor(node.word)) + sum(added(child) for child in node.children)
+        return memo[id(node)]
+
+    cortex.compile(added, examples=[tree()])
+    assert memo == {}
+
+
+class Bracket(list[Any]):
+    """A list that iterates over something else."""
+
+    def __init__(self, word: int, *children: Any) -> None:
+        super().__init__(children)
+        self.word = word
+        self.children = children
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+def test_nodes_that_are_collections_keep_what_they_hold() -> None:
+    example = tree(Bracket)
+    cortex.compile(Remembering().eval(), examples=[example])
+    assert len(example) == 2 and "last" not in vars(example)
+
+
+class Remembering(Cell):
+    def forward(self, node: Any) -> Any:
+        node.last = node.word
+        return self.joined(node)
+
+
 def test_what_nodes_hold_is_restored() -> None:
     class Writes(Cell):
         def forward(self, node: Any) -> Any:

@@ -69,7 +69,7 @@ def run_eagerly(entry: Entry, arguments: dict[str, Any], counting: Counting, see
     """
     bound = inspect.BoundArguments(entry.routine.signature, OrderedDict(arguments))
     with ExitStack() as stack:
-        stack.enter_context(kept_objects([*bound.args, *bound.kwargs.values()]))
+        stack.enter_context(kept_objects([*bound.args, *bound.kwargs.values(), *entry.closed_over]))
         stack.enter_context(Outside(entry.spaces, Changes()).watched())
         stack.enter_context(_evaluating(entry))
         stack.enter_context(torch.random.fork_rng(devices=[]))

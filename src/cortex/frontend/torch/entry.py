@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -22,6 +22,7 @@ from cortex.frontend.spans import is_library, span_of_function
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.interface import Interface, nodes_among
+from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.outside import ClassAttributes, Space
 from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in, written_name
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
@@ -105,6 +106,16 @@ class Entry:
     def is_trained(self) -> bool:
         """Has it parameters that gradients are computed for?"""
         return any(weight.requires_grad for weight in self.weights.values())
+
+    @cached_property
+    def closed_over(self) -> list[Any]:
+        """The collections that its functions take from the scopes around them."""
+        routines = (self.routine, *self.routines.values(), *self.functions.values())
+        return closed_over(getattr(r.original, "__func__", r.original) for r in routines)
+
+    def undisturbed(self) -> AbstractContextManager[None]:
+        """Tracing leaves nothing in these collections."""
+        return kept_collections(self.closed_over)
 
     @cached_property
     def params(self) -> dict[int, str]:

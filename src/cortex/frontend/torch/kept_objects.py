@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ MOST_OBJECTS = 50_000
 MOST_BYTES = 1 << 26
 IMMUTABLE = (str, bytes, int, float, complex, bool, type(None), np.generic, type, types.ModuleType, torch.dtype)
 CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, torch.nn.Module)
+COLLECTIONS = (dict, list, set, deque)
 ABSENT = object()
 
 Undo = Callable[[], None]
@@ -33,6 +35,24 @@ def kept_objects(roots: list[Any]) -> Iterator[None]:
     finally:
         for each in undo:
             each()
+
+
+@contextmanager
+def kept_collections(collections: list[Any]) -> Iterator[None]:
+    """The same for what collections themselves hold."""
+    undo = [_collection(x, kind) for x in collections for kind in COLLECTIONS if isinstance(x, kind)]
+    try:
+        yield
+    finally:
+        for each in undo:
+            each()
+
+
+def closed_over(functions: Iterable[Any]) -> list[Any]:
+    """The collections that functions take from the scopes around them."""
+    cells = [cell for f in functions for cell in getattr(f, "__closure__", None) or ()]
+    held = [cell.cell_contents for cell in cells if cell != CellType()]
+    return [x for x in held if isinstance(x, COLLECTIONS)]
 
 
 def _kept(roots: list[Any]) -> list[Undo]:
@@ -61,23 +81,20 @@ def _nothing() -> None:
 
 
 def _inside(x: Any, undo: list[Undo]) -> list[Any]:
-    """What an object leads to; what restores it goes to `undo`."""
+    """What an object leads to; what restores it goes to `undo`. Subclasses of collections may say other things."""
     found: list[Any] = []
-    match x:
-        case dict():
-            undo.append(_collection(x, dict(x), lambda old: dict.update(x, old)))
-            found += [*x.keys(), *x.values()]
-        case list() | deque():
-            undo.append(_collection(x, list(x), x.extend))
-            found += list(x)
-        case set():
-            undo.append(_collection(x, set(x), lambda old: set.update(x, old)))
-            found += list(x)
-        case tuple() | frozenset():
-            found += list(x)
+    for kind in COLLECTIONS:
+        if isinstance(x, kind):
+            items = _items(x, kind)
+            undo.append(_collection(x, kind))
+            found += [each for pair in items for each in pair] if kind is dict else items
+    if isinstance(x, tuple):
+        found += tuple.__iter__(x)
+    if isinstance(x, frozenset):
+        found += frozenset.__iter__(x)
     held = getattr(x, "__dict__", None)
     if type(held) is dict:
-        undo.append(_collection(held, dict(held), held.update))
+        undo.append(_collection(held, dict))
         found += held.values()
     names = [n for c in type(x).__mro__ for n in _slots(c)]
     if names:
@@ -99,17 +116,20 @@ def _set_slots(x: Any, before: dict[str, Any]) -> None:
             object.__delattr__(x, name) if value is ABSENT else object.__setattr__(x, name, value)
 
 
-def _collection(x: Any, before: Any, refill: Callable[[Any], object]) -> Undo:
-    """Give a collection back what it held, in order, where it holds something else by then."""
+def _items(x: Any, kind: Any) -> list[Any]:
+    return list(dict.items(x)) if kind is dict else list(kind.__iter__(x))
+
+
+def _collection(x: Any, kind: Any) -> Undo:
+    """Give a collection back what it holds now, in order, where it holds something else by then."""
+    before = _items(x, kind)
 
     def undo() -> None:
-        if isinstance(before, dict):
-            same = len(x) == len(before) and all(a is b and x[a] is before[b] for a, b in zip(x, before, strict=True))
-        else:
-            same = len(x) == len(before) and all(a is b for a, b in zip(x, before, strict=True))
-        if not same:
-            x.clear()
-            refill(before)
+        now = _items(x, kind)
+        same = (a is b or (kind is dict and a[0] is b[0] and a[1] is b[1]) for a, b in zip(now, before, strict=False))
+        if len(now) != len(before) or not all(same):
+            kind.clear(x)
+            (kind.update if kind in (dict, set) else kind.extend)(x, before)
 
     return undo
 
