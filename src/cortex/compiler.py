@@ -157,7 +157,7 @@ def compile(
         return executable(model, weights, structures)
     from cortex.frontend.torch.entry import entry_of
 
-    entry = entry_of(model, weights, structures or [])
+    entry = entry_of(model, weights)
     if entry is None:
         return executable(model, weights, structures)
     as_it_is = not Accessors(fields, children).renames  # the module itself reads attributes by their own names

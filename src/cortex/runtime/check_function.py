@@ -90,7 +90,7 @@ def check_function(run: Executable, trace: Trace, model: RecursiveModel, example
 
 def _check(run: Executable, trace: Trace, model: RecursiveModel, examples: list[Any], names: list[str]) -> None:
     form = run.linearize(examples)
-    if run.is_exact and run.runs_here:
+    if run.is_exact_here:
         nodes = run(examples).nodes
         states = {name: nodes[name] for name in nodes._names}
     else:

@@ -40,7 +40,9 @@ def check_module(entry: Entry, model: TorchModel, run: Executable, examples: lis
     counting = Counting(MOST_CALLS)
     for example in _chosen(model, run, examples):
         try:
-            got = leaves(model.returned(_states(run, model.request(example.arguments)), tensor_of))
+            states = _states(run, model.request(example.arguments))
+            form, names = model.result()
+            got = leaves(form.rebuild([tensor_of(states[name]) for name in names]))
         except StructureError:
             continue  # a call says so; the example need not be whole
         try:
@@ -85,7 +87,7 @@ def _wrong(entry: Entry, example: Example, what: str) -> ModelError:
 
 def _states(run: Executable, request: Any) -> Any:
     """The states at the root of a request."""
-    if run.is_exact and run.runs_here:
+    if run.is_exact_here:
         return run(request)
     return {name: np.asarray(array[0], np.float32) for name, array in run.interpret(request).items()}
 

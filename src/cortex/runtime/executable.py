@@ -203,14 +203,10 @@ class Executable(NotCopied):
         return {name: loaded.bytes_of(name) for name in names}
 
     @property
-    def is_exact(self) -> bool:
-        """Are weights as they were given, in f32?"""
-        return not any(b.dtype in NARROW for b in self.compiled.signature.buffers)
-
-    @property
-    def runs_here(self) -> bool:
-        """Can this machine run the program?"""
-        return self._require().runs_here
+    def is_exact_here(self) -> bool:
+        """Can this machine run the program, and are weights in f32, as they were given?"""
+        loaded = self._require()
+        return loaded.runs_here and not any(b.dtype in NARROW for b in loaded.compiled.signature.buffers)
 
     @property
     def source(self) -> str:
@@ -288,6 +284,13 @@ class Executable(NotCopied):
         """The linear form of a request, as it is for a call on the default number of threads."""
         batch = _batch(structures)
         return self._with_kinds(batch, lambda loaded: loaded.linear_form(self._nodes(batch), self._threads))
+
+    def visited(self, structures: Any) -> list[Any]:
+        """The nodes of a request in the order of `out.nodes`: your objects, or the numbers of a forest's nodes."""
+        batch = _batch(structures)
+        if isinstance(batch, Forest):
+            return list(range(batch.num_nodes))
+        return self._with_kinds(batch, lambda loaded: loaded.linearizer.visited(self._nodes(batch)))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64.
