@@ -155,3 +155,33 @@ def test_integers_of_nodes_are_exact() -> None:
         return w.b * (node.end - node.start)
 
     assert_allclose(difference(Node(end=2**60 + 3, start=2**60), {"b": np.ones(2)}), 3)
+
+
+@cortex.model
+def augmented(node: Any, w: Any) -> Any:
+    """Tensors are values: what other names hold stays as it is."""
+    b = w.b
+    b += 1
+    x = node.x
+    x *= 2
+    for k in node.children:
+        h = augmented(k, w)
+        h += b
+        x -= h
+    y = cortex.tanh(x)
+    z = y
+    z /= 2
+    return x + y + w.b
+
+
+def test_augmented_assignments_leave_others_alone() -> None:
+    def made(x: float, *children: Node) -> Node:
+        return Node(x=np.full(4, x), children=list(children))
+
+    shared = made(0.25)
+    tree = made(1.0, shared, made(2.0, shared))
+    found = augmented.uncompiled(tree, W, children="children")
+    assert shared.x.tolist() == [0.25] * 4
+    fast = cortex.compile(augmented, W, examples=[tree])
+    assert_allclose(found, fast(tree).out, rtol=1e-6, atol=1e-6)
+    assert type(found) is np.ndarray

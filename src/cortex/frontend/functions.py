@@ -24,7 +24,9 @@ def computes_untraced(traced: Callable[P, Any]) -> Callable[P, Any]:
 
     @wraps(traced)
     def either(*args: P.args, **kwargs: P.kwargs) -> Any:
-        return traced(*args, **kwargs) if is_tracing() else computed(*args, **kwargs)
+        if is_tracing():
+            return traced(*args, **kwargs)
+        return numpy_meanings.in_a_run(computed(*args, **kwargs))
 
     return either
 

@@ -22,6 +22,26 @@ SHAPE_OVER_NONE: ContextVar[Callable[[Site], tuple[int, ...] | None] | None] = C
 """What tells the shape of a reduction over no children, while a model runs uncompiled."""
 
 
+class Tensorlike(np.ndarray[Any, Any]):
+    """An array that computes as tensors of a model do: `x += y` makes another one, and others that have `x` keep it."""
+
+
+for _operator in ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or"):
+    setattr(Tensorlike, f"__i{_operator}__", getattr(np.ndarray, f"__{_operator}__"))
+
+
+def in_a_run(result: Any) -> Any:
+    """What a function computed, as a model gets it while it runs uncompiled."""
+    if SHAPE_OVER_NONE.get() is None:
+        return result
+    return [tensorlike(x) for x in result] if isinstance(result, list) else tensorlike(result)
+
+
+def tensorlike(x: Any) -> Any:
+    """An array as a model gets it; anything else as it is."""
+    return x.view(Tensorlike) if isinstance(x, np.ndarray) else x
+
+
 def call_site() -> Site | None:
     """The user's call that is being evaluated."""
     frame = user_frame()

@@ -18,7 +18,7 @@ import numpy as np
 
 from cortex.errors import ModelError
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.numpy_meanings import SHAPE_OVER_NONE, Site, array_of
+from cortex.frontend.numpy_meanings import SHAPE_OVER_NONE, Site, array_of, tensorlike
 from cortex.frontend.spans import fail
 from cortex.frontend.state import StateRecord
 from cortex.frontend.weight_space import WeightSpace
@@ -77,9 +77,16 @@ class Run:
         return self._find_out()
 
     def of(self, node: Any) -> Any:
-        """The function's result for a node."""
+        """The function's result for a node, in plain arrays."""
         with self._running():
-            return _as_states(self.model.function(self._shown(node), **self.arguments))
+            result = _as_states(self.model.function(self._shown(node), **self.arguments))
+        match result:
+            case StateRecord():
+                return StateRecord({name: np.asarray(x) for name, x in result._tensors.items()})
+            case tuple():
+                return tuple(map(np.asarray, result))
+            case _:
+                return np.asarray(result)
 
     def called(self, node: Any, given: Mapping[str, Any]) -> Any:
         """The function calls itself; arguments that it does not give are those of the first call."""
@@ -104,8 +111,8 @@ class Run:
         if name in k.slots:
             return self._shown(value)
         if isinstance(value, list | tuple) and name in k.fields:
-            return np.asarray(value)
-        return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+            value = np.asarray(value)
+        return tensorlike(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
 
     def _shown(self, node: Any) -> Any:
         if not self._views:
@@ -203,4 +210,4 @@ def _as_states(result: Any) -> Any:
 
 def _as_state(x: Any) -> Any:
     with np.errstate(over="ignore"):
-        return array_of(x).astype(np.float32)
+        return tensorlike(array_of(x).astype(np.float32))

@@ -8,6 +8,7 @@ from typing import Any
 
 from cortex.errors import ModelError
 from cortex.frontend.builder import builder, is_tracing
+from cortex.frontend.numpy_meanings import tensorlike
 from cortex.frontend.spans import fail, user_span
 from cortex.frontend.tensor import Tensor
 from cortex.frontend.weights import Weights
@@ -61,7 +62,7 @@ class WeightSpace:
         full = self._prefix + name
         if full in self._weights.names:
             if not is_tracing():
-                return self._weights.arrays([full])[full]
+                return tensorlike(self._weights.arrays([full])[full])
             return Tensor(builder().emit(Param(full), self._weights.shape(full)))
         if name in self:
             return WeightSpace(self._weights, full + ".")
