@@ -198,3 +198,9 @@ def test_the_difference_need_not_be_in_the_first_node() -> None:
     examples = [leaf(tag=i) for i in range(20)]
     with pytest.raises(cortex.ModelError, match=r"at examples\[17\], state 'out'"):
         cortex.compile(by_tag, W, examples=examples)
+
+
+def test_an_attribute_is_leaf_that_says_something_else_is_told() -> None:
+    cortex.compile(right, W, examples=[inner(leaf(1, is_leaf=True), is_leaf=False)])
+    with pytest.raises(cortex.ModelError, match=r"at examples\[0\], state 'out'"):
+        cortex.compile(right, W, examples=[inner(leaf(1, is_leaf=True), is_leaf=True)])

@@ -21,6 +21,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.numpy_meanings import SHAPE_OVER_NONE, Site, array_of, tensorlike
 from cortex.frontend.spans import fail
 from cortex.frontend.state import StateRecord
+from cortex.frontend.unseen import ABSENT, attribute_of
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 
@@ -102,7 +103,8 @@ class Run:
         """`node.NAME` as a compiled model reads it."""
         k = self.knowledge
         if name == "is_leaf" and not k.accessors.renamed(name):
-            return not k.children(node)
+            own = attribute_of(node, name)
+            return not k.children(node) if own is ABSENT else own
         value = k.accessors.read(node, name, None)
         if value is None:
             return None
