@@ -7,7 +7,7 @@ difference is at the node that it is told of. A few nodes of every kind are chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -35,8 +35,11 @@ SHOWN = 8
 """Steps of a long way that are told, at its beginning and at its end."""
 
 
-class FreshNode(Exception):
-    """A call for a node that the walk did not meet: reading the children makes new objects each time."""
+class FreshNode(BaseException):
+    """A call for a node that the walk did not meet: reading the children makes new objects each time.
+
+    An `except Exception` of the user's lets it pass.
+    """
 
 
 class Walk:
@@ -100,7 +103,7 @@ def _check(run: Executable, trace: Trace, model: RecursiveModel, examples: list[
     if any(len(array) != len(walk.nodes) for array in states.values()):
         return  # reading the structures again gives other ones
     nodewise = _Nodewise(trace, model, walk, states)
-    for row in _chosen(form):
+    for row in _chosen(form, run.compiled.model.lists):
         with suppress(FreshNode):
             _check_node(nodewise, row, trace)
 
@@ -110,8 +113,8 @@ def _check_node(nodewise: _Nodewise, row: int, trace: Trace) -> None:
     got = {name: array[row] for name, array in nodewise.states.items()}
     try:
         want = nodewise.computed(row, None)
-    except (FreshNode, RecursionError):
-        raise FreshNode from None
+    except RecursionError:
+        return
     except Exception as error:
         said = error.message if isinstance(error, ModelError) else f"{type(error).__name__}: {error}."
         raise ModelError(
@@ -160,21 +163,18 @@ class _Nodewise:
         arguments = self.model.arguments(weights)
         run = Run(self.model, arguments, lambda: self.trace.knowledge, views=True, recurse=child)
         result = run.of(self.walk.nodes[row])
-        named = self._in_form(None)
         match result:
             case StateRecord():
                 return dict(result._tensors)
             case tuple():
                 return {str(i): x for i, x in enumerate(result)}
             case _:
-                return dict.fromkeys(named, result)
+                return {"out": result}
 
-    def _in_form(self, found: dict[str, Any] | None) -> Any:
-        """States as a call of the model returns them; without any, their names."""
+    def _in_form(self, found: dict[str, Any]) -> Any:
+        """States as a call of the model returns them."""
         form = self.trace.knowledge.states
         assert form is not None
-        if found is None:
-            return form.names
         match form.form:
             case "named":
                 return StateRecord({name: found[name] for name in form.names})
@@ -200,16 +200,15 @@ class _ChangedWeights(WeightSpace):
         return tensorlike(changed_in_the_last_bit(found, self._rng))
 
 
-def _chosen(form: LinearForm) -> Iterator[int]:
+def _chosen(form: LinearForm, lists: Iterable[str]) -> Iterator[int]:
     """Rows of nodes to check: of every kind some, from those with fewest to those with most children."""
     arrays = form.arrays
     order = np.asarray(arrays["order"])
     row_of = np.full(form.sizes["num_nodes"], -1)
     row_of[order[::-1]] = np.arange(len(order))[::-1]
     children = np.zeros(form.sizes["num_nodes"], int)
-    for name, array in arrays.items():
-        if name.endswith("_ptr"):
-            children += np.diff(array)
+    for name in lists:
+        children += np.diff(arrays[f"{name}_ptr"])
     starts, nodes = np.asarray(arrays["kind_start"]), np.asarray(arrays["kind_node"])
     kinds = [nodes[a:b] for a, b in pairwise(starts) if b > a]
     each = max(1, min(PER_KIND, MOST_NODES // max(1, len(kinds))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,7 +27,7 @@ class TooLong(BaseException):
 class Counting(TorchFunctionMode):
     """Counts calls of torch, and stops at a number of them."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: float = math.inf) -> None:
         super().__init__()
         self.left = most
 
