@@ -139,16 +139,19 @@ def compile(
             return checked(Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save), trace)
         wishes = Wishes(trace, structures, int(table_bytes))
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
-        made = Executable(
+        return checked(  # at once: traces remember this frame, which must not keep what it made
+            Executable(
+                trace,
+                lambda m, threads: build(m, replace(plan, threads=threads)),
+                threads,
+                lambda m: build(m, plan.in_f32(m)),
+                wanted.save,
+            ),
             trace,
-            lambda m, threads: build(m, replace(plan, threads=threads)),
-            threads,
-            lambda m: build(m, plan.in_f32(m)),
-            wanted.save,
         )
-        return checked(made, trace)
 
     def checked(made: Executable, trace: Trace) -> Executable:
+        """With the examples compared, if there are any."""
         if check and structures and isinstance(model, RecursiveModel):
             check_function(made, trace, model, structures)
         return made

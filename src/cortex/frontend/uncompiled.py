@@ -139,6 +139,8 @@ class Run:
         finally:
             _current.reset(run)
             SHAPE_OVER_NONE.reset(none)
+            self._seen.clear()  # views know the run
+            self._known.clear()
 
     def _shape_over_none(self, site: Site) -> tuple[int, ...] | None:
         shapes = self.knowledge.reduced.get(site, set())
