@@ -80,10 +80,14 @@ class Builder:
     _names: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.knowledge.clock.tick()
+
     def emit(
         self, op: Op, shape: tuple[int, ...], *operands: Value, dtype: DType = "f32", over: str | None = None
     ) -> Value:
         """Add a let; it is per edge when an operand is, or when `over` says so."""
+        self.knowledge.clock.tick()
         for x in operands:
             if x.builder is not self:
                 raise fail(OTHER_NODE)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -37,13 +37,13 @@ from cortex.frontend.facts import Answer, Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
+from cortex.frontend.many_kinds import MANY, warn_of_many_kinds, why_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
-from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
+from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
@@ -90,11 +90,39 @@ class Trace:
         self._forgotten = 0
         self._has_forgotten = False
         """Have requests seen before to be seen again?"""
+        self._waiting: dict[tuple[str, bool, Guard], Any] = {}
+        """Nodes that the last walk could not trace yet, each for all that ask and answer as it does."""
         self._checks = 0
         self._too_many = MANY
 
+    @contextmanager
+    def in_time(self, work: str = "tracing") -> Iterator[None]:
+        """Refuse models of which tracing finds no end, or compiling: of few kinds, it takes as long as it takes."""
+        if work != "tracing" and self.known_kinds < MANY:
+            yield
+            return
+        try:
+            with self._knowledge.clock.running():
+                yield
+        except OutOfTime:
+            raise self._endless(work) from None
+
+    def _endless(self, work: str) -> ModelError:
+        guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
+        count, seconds = len(guards), self._knowledge.clock.seconds
+        why = why_many_kinds(count, guards, self.accessors.said)
+        return ModelError(
+            f"{work} '{self._model.name}' takes longer than {seconds:g} s; it has {count} kinds of node by now. "
+            f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time.",
+            self._knowledge.definition,
+        )
+
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
+        with self.in_time():
+            self._explore()
+
+    def _explore(self) -> None:
         while self._exploration is None:
             exploration = Exploration(self._knowledge, self._tree)
             try:
@@ -108,6 +136,11 @@ class Trace:
     def name(self) -> str:
         """The name of the model."""
         return self._model.name
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What was learned of the model."""
+        return self._knowledge
 
     @property
     def explores(self) -> bool:
@@ -172,7 +205,8 @@ class Trace:
         roots = list(roots)
         called = ["root"] if len(roots) == 1 else [f"structures[{i}]" for i in range(len(roots))]
         try:
-            return self._see(roots)
+            with self.in_time():
+                return self._see(roots)
         except Exception as error:
             if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
                 self._refuse_unseen(roots)
@@ -183,6 +217,10 @@ class Trace:
 
         These are the nodes that their kinds are not right for, and those that the model cannot be traced for.
         """
+        with self.in_time():
+            return self._left(nodes)
+
+    def _left(self, nodes: Sequence[Any]) -> list[Any]:
         left = []
         for node in nodes:
             try:
@@ -205,8 +243,9 @@ class Trace:
         try:
             weights = self._knowledge.weights
             numbers = numbers_in([*self._model.code(), *map(weights.shape, weights.names)])
-            for kind in self._tree.order:
-                check_ahead(self._knowledge, kind, numbers)
+            with self.in_time():
+                for kind in self._tree.order:
+                    check_ahead(self._knowledge, kind, numbers)
         except Restart:
             self._forget()
             self._has_forgotten = True
@@ -327,9 +366,10 @@ class Trace:
                 self._look_below(root)
             if relations != self._reach():
                 return False
-        waiting: dict[tuple[str, bool, Guard], Any] = {}
+        waiting = self._waiting = {}
         failed: list[Failed] = []
-        for node in postorder(roots, k.children):
+        for number, node in enumerate(postorder(roots, k.children)):
+            k.clock.reached(number)
             seen = Seen(node, k)
             known = self._tree.find(seen.answer)
             if known is not None and is_checked(known, seen):

@@ -205,6 +205,12 @@ class Executable(NotCopied):
         return {name: loaded.bytes_of(name) for name in names}
 
     @property
+    def is_exact_here(self) -> bool:
+        """Can this machine run the program, and are weights in f32, as they were given?"""
+        loaded = self._require()
+        return loaded.runs_here and not any(b.dtype in NARROW for b in loaded.compiled.signature.buffers)
+
+    @property
     def source(self) -> str:
         """The program as text: kernels in OpenCL C or CUDA C; of a program for processors, LLVM's module."""
         return self.compiled.code.text
@@ -481,7 +487,8 @@ class Executable(NotCopied):
                     self._compile()
 
     def _compile(self) -> None:
-        compiled = self._build(self._trace.model(), self._built_for)
+        with self._trace.in_time("compiling"):
+            compiled = self._build(self._trace.model(), self._built_for)
         self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 

@@ -158,6 +158,11 @@ class Loaded:
         self.program.run(structures, False, 1, out)
 
     @property
+    def runs_here(self) -> bool:
+        """Can this machine run the program?"""
+        return self._program is not None
+
+    @property
     def program(self) -> _native.Program | DeviceProgram:
         """The program in memory, where this machine can run it."""
         if self._program is None:

@@ -19,6 +19,7 @@ from cortex.frontend.torch.digest import digest, refuse_changed
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights, mapping_of
+from cortex.runtime.check_module import Example, check_module
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
 from cortex.runtime.node_results import NodeResults, calls_of, chosen
@@ -37,6 +38,13 @@ Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
+NO_GRADIENTS = (
+    "the results of a compiled module have no gradients: backward() would train what is computed from them, and leave "
+    "the module as it is. For inference, call it under torch.no_grad(), or say so once with fast.eval(). To train, "
+    "call the module itself, and give its weights to the compiled one afterwards: fast.update(module.state_dict())."
+)
+
+
 class CalledAsModule(NotCopied, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
@@ -51,6 +59,8 @@ class CalledAsModule(NotCopied, ABC):
         self._interface = interface
         self._tensor = tensor
         self._save = save
+        self._is_for_training: Callable[[], bool] | None = None
+        """May a call be made for its gradients? Asked until it was so once."""
 
     def __repr__(self) -> str:
         return f"<compiled module {self._interface.name}>"
@@ -60,6 +70,8 @@ class CalledAsModule(NotCopied, ABC):
 
         `threads=2` is for a call on so many threads, unless the module has an argument of that name.
         """
+        if self._is_for_training is not None and self._is_for_training():
+            self._warn_of_gradients()
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
@@ -74,11 +86,18 @@ class CalledAsModule(NotCopied, ABC):
 
         `routine="down"` chooses one of several, unless the module has an argument of that name.
         """
+        if self._is_for_training is not None and self._is_for_training():
+            self._warn_of_gradients()
         name = self._own("routine", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
             return [self._nodes_of(arguments, name) for arguments in map(self._interface.element, batch)]
         return self._nodes_of(self._interface.bind(args, kwargs), name)
+
+    def _warn_of_gradients(self) -> None:
+        """Once, at the line that calls the module."""
+        self._is_for_training = None
+        warnings.warn(NO_GRADIENTS, stacklevel=3)
 
     @property
     def schedule(self) -> Schedule:
@@ -207,7 +226,8 @@ class CalledAsModule(NotCopied, ABC):
         return self._interface
 
     def eval(self: Self) -> Self:
-        """Itself: it computes what the module in `eval()` does."""
+        """Itself: it computes what the module in `eval()` does. Calls are not for gradients from now on."""
+        self._is_for_training = None
         return self
 
     def train(self: Self, mode: bool = True) -> Self:
@@ -241,8 +261,8 @@ class CompiledModule(CalledAsModule):
     Calls with other constants (a flag, a name) are compiled when they are first made.
     """
 
-    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save) -> None:
-        from cortex.frontend.torch.entry import as_call, tensor_of
+    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save, check: bool) -> None:
+        from cortex.frontend.torch.entry import as_call, gradients_wanted, tensor_of
         from cortex.frontend.torch.held_tensors import digests, outside
 
         calls = [as_call(example) for example in examples or []]
@@ -252,6 +272,7 @@ class CompiledModule(CalledAsModule):
         """Of tensors, as they were when the programs were compiled."""
         self._read = self._digests
         """The same, when the module was last read."""
+        self._is_for_training = gradients_wanted if entry.is_trained else None
         self._examples = [self._interface.bind(call, {}) for call in calls]
         self._compile = compile
         self._lock = Lock()
@@ -261,6 +282,15 @@ class CompiledModule(CalledAsModule):
         for arguments in self._examples:
             self._for(arguments)
         self._weights.own()
+        if check:
+            self._check()
+
+    def _check(self) -> None:
+        """Compare with the module itself."""
+        for key, (model, run) in self._made.items():
+            named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
+            alike = [each for each in named if self._interface.constants(each.arguments) == key]
+            check_module(self._entry, model, run, alike)
 
     def update(self, weights: Any) -> None:
         """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
@@ -353,7 +383,8 @@ class CompiledModule(CalledAsModule):
         model = TorchModel(self._entry, signature)
         alike = [example for example in self._examples if self._interface.constants(example) == key]
         requests = [signature.request(example) for example in alike or [arguments]]
-        return model, self._compile(model, weights, requests)
+        with self._entry.undisturbed():
+            return model, self._compile(model, weights, requests)
 
 
 class LoadedModule(CalledAsModule):

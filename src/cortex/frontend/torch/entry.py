@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -22,6 +22,7 @@ from cortex.frontend.spans import is_library, span_of_function
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.interface import Interface, nodes_among, refuse_other
+from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.outside import ClassAttributes, Space
 from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in, written_name
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
@@ -41,6 +42,8 @@ class Entry:
     scopes: list[Scope]
     cells: list[tuple[CellType, CellType, str]]
     """Cells of functions that hold dictionaries: those that are traced with, the functions' own, and the names."""
+    called: Any
+    """The module or the function itself."""
     buffers_read: set[str] = field(default_factory=set)
     """Buffers of integers and truth values that traces have read: code is compiled for their elements."""
 
@@ -63,7 +66,7 @@ class Entry:
             )
         name, found = type(module).__name__, rebuilt.routines
         weights = _tensors(module)
-        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells)
+        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells, module)
 
     @classmethod
     def of_function(cls, function: FunctionType) -> Entry:
@@ -82,7 +85,7 @@ class Entry:
             routines |= routines_of(module, rebuilt.rebuilt)
         name = written_name(function)
         functions, scopes, cells = rebuilt.routines, rebuilt.scopes, rebuilt.cells
-        return cls(name, routine, modules, routines, functions, weights, scopes, cells)
+        return cls(name, routine, modules, routines, functions, weights, scopes, cells, function)
 
     def again(self, given: Any) -> Entry | None:
         """The same of a module or function as it is now, which may be a copy; None of anything else."""
@@ -111,6 +114,21 @@ class Entry:
         """Call the module itself, hooks and all."""
         bound = inspect.BoundArguments(self.routine.signature, OrderedDict(arguments))
         return self.modules[""](*bound.args, **bound.kwargs)
+
+    @property
+    def is_trained(self) -> bool:
+        """Has it parameters that gradients are computed for?"""
+        return any(weight.requires_grad for weight in self.weights.values())
+
+    @cached_property
+    def closed_over(self) -> list[Any]:
+        """The collections that its functions take from the scopes around them."""
+        routines = (self.routine, *self.routines.values(), *self.functions.values())
+        return closed_over(getattr(r.original, "__func__", r.original) for r in routines)
+
+    def undisturbed(self) -> AbstractContextManager[None]:
+        """Tracing leaves nothing in these collections."""
+        return kept_collections(self.closed_over)
 
     @cached_property
     def params(self) -> dict[int, str]:
@@ -269,3 +287,8 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def tensor_of(array: Any) -> torch.Tensor:
     """An array as torch has it."""
     return torch.from_numpy(array)
+
+
+def gradients_wanted() -> bool:
+    """Would torch keep what gradients are computed from?"""
+    return torch.is_grad_enabled()
