@@ -122,12 +122,19 @@ def where(cond: Any, x: Any, y: Any) -> Any:
 
 def concat(xs: Iterable[Any], axis: int = 0) -> Any:
     """Join arrays along an axis."""
-    return np.concatenate([array_of(x) for x in xs], axis)
+    return np.concatenate(_to_join(xs), axis)
 
 
 def stack(xs: Iterable[Any], axis: int = 0) -> Any:
     """Join arrays of one shape along a new axis."""
-    return np.stack([array_of(x) for x in xs], axis)
+    return np.stack(_to_join(xs), axis)
+
+
+def _to_join(xs: Iterable[Any]) -> list[Any]:
+    """The arrays; truth values among themselves stay truth values."""
+    parts = list(xs)
+    is_truth = bool(parts) and all(getattr(x, "dtype", None) == np.bool_ for x in parts)
+    return parts if is_truth else [array_of(x) for x in parts]
 
 
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> Any:
