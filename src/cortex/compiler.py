@@ -94,8 +94,9 @@ def compile(
     computed uncompiled, by the function on NumPy arrays or by the module itself, and a difference beyond rounding is a
     ModelError. It takes less than running the examples once; the module and the structures stay as they were.
 
-    The schedule is what `cortex tune` found best for this model on this machine; else the one that is predicted best
-    for the examples, or for typical structures. `recursion`, the steps to apply to the recursive model, and `choices`,
+    The schedule is what `cortex tune` found best for this model on this machine, if it keeps to `table_bytes` and no
+    `weights_dtype` is given; else the one that is predicted best for the examples, or for typical structures.
+    `recursion`, the steps to apply to the recursive model, and `choices`,
     those of the default schedule of its loops, fix a part of it; `schedule` fixes it all: exactly its steps are
     applied. Tables, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.

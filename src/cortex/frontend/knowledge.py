@@ -57,8 +57,8 @@ class Knowledge:
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
         self._ask_lengths = False
-        self._computed: dict[str, str] = {}
-        """Second names of fields that are integers in some kinds and other numbers in other ones."""
+        self._computed: dict[tuple[str, tuple[int, ...] | None], str] = {}
+        """Other names of fields that are integers in some kinds and other numbers in other ones, or of other shapes."""
 
     def note_slot(self, name: str) -> None:
         """`node.NAME` is a child."""
@@ -112,19 +112,30 @@ class Knowledge:
         """Is a list a relation of the model, or of the length of one? Only such lengths are known when a kind runs."""
         return name in self.lists or any(name == base and own in self.lists for own, base in self.same_length.items())
 
-    def computed_name(self, name: str, sample: Any) -> str:
-        """What the field is called where it is computed with: another name than where it is an index, if no integer."""
+    def computed_name(self, name: str, sample: Any, shape: tuple[int, ...] | None) -> str:
+        """What the field is called where it is computed with.
+
+        It has another name than where it is an index, if it is no integer, and one for each further shape.
+        """
         known = self.fields.get(name)
-        if known is None or known.dtype != "i64" or not isinstance(sample, float | np.floating):
+        is_index = known is not None and known.dtype == "i64"
+        if shape is None and any(other == name and of is not None for other, of in self._computed):
+            raise NeedsExample(f"which shape the field '{name}' has")
+        if known is None or shape is None or (not is_index and known.shape == shape):
             return name
-        if name not in self._computed:
-            own = f"{name}_computed"
-            while own in self.read:
+        if is_index and not shape and not isinstance(sample, float | np.floating):
+            return name
+        if name in self.accessors.shapes:
+            return name
+        key = (name, None if is_index and not shape else shape)
+        if key not in self._computed:
+            own = "_".join([name, *(["computed"] if key[1] is None else map(str, shape or ("scalar",)))])
+            while own in self.read or own in self.fields:
                 own += "_"
-            self._computed[name] = own
-        self.read.setdefault(self._computed[name])
-        self.accessors.add_name(self._computed[name], name)
-        return self._computed[name]
+            self._computed[key] = own
+        self.read.setdefault(self._computed[key])
+        self.accessors.add_name(self._computed[key], name)
+        return self._computed[key]
 
     def children(self, node: Any, through: Container[str] | None = None) -> list[Any]:
         """All children of a real node, through every relation known so far, or through these."""

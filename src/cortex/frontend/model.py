@@ -41,6 +41,10 @@ class TracedModel(ABC):
         """The NumPy arrays that the function takes from the scopes around it."""
         return []
 
+    def code(self) -> list[Any]:
+        """The functions and objects whose code and attributes decide what a node's children are used for."""
+        return [self.function]
+
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from; unless `traced`, they are only given to the linearizer."""
         return list(requests)

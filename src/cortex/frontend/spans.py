@@ -54,6 +54,15 @@ def is_library(file: str) -> bool:
     return file.startswith((PACKAGE, *LIBRARIES, "<frozen "))
 
 
+def user_stack() -> list[tuple[CodeType, int]]:
+    """Where the user's code is running: the innermost place first, then those that it was called from."""
+    frame, found = user_frame(), []
+    while frame is not None and frame.f_code.co_filename != DRIVER:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
 def user_span() -> Span | None:
     """The user's expression that is being evaluated."""
     frame = user_frame()

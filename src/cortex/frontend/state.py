@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from cortex.errors import ModelError
-from cortex.frontend.builder import Builder, Value, builder, is_tracing, operand_names
+from cortex.frontend.builder import Value, builder, is_tracing
 from cortex.frontend.facts import Path
 from cortex.frontend.numpy_meanings import array_of
 from cortex.frontend.pointwise import as_float
-from cortex.frontend.signals import NeedsStates
+from cortex.frontend.signals import NeedsStates, OneByOne
 from cortex.frontend.spans import fail
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.tensor import Tensor, value_of
@@ -130,26 +130,7 @@ def states_of(result: Any) -> tuple[StateForm, tuple[Value, ...]]:
             named = {"out": Tensor(value_of(result))}
             form = "bare"
     values = tuple(as_float(t._cortex_value()) for t in named.values())
-    for name, value in zip(named, values, strict=True):
-        if value.over is not None:
-            raise _escaped(name, value)
+    if any(value.over is not None for value in values):
+        raise OneByOne
     kinds = tuple(TensorType(v.shape) for v in values)
     return StateForm(form, tuple(named), kinds), values  # type: ignore[arg-type]
-
-
-def _escaped(name: str, value: Value) -> ModelError:
-    """A state with one value per child; the place is where the value left its comprehension."""
-    b: Builder = value.builder
-    lets = b.reachable((value.name,))
-    escaping = {value.name}
-    for let in reversed(lets):
-        if let.name in escaping:
-            escaping.update(n for n in operand_names(let.op))
-    first = next((x for x in lets if x.name in escaping and x.name in b.outside and x.over), value.let)
-    relation = value.over
-    return ModelError(
-        f"state '{name}' depends on a value that differs for each child in '{relation}' and is never reduced to one "
-        f"value for the node. Reduce it with cortex.sum(... for k in node.{relation}) (or mean, max, min; Python's own "
-        "sum and max do not reduce over children), or take the children one by one in a `for` statement.",
-        first.span,
-    )

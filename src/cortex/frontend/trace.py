@@ -20,20 +20,24 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
-from cortex.frontend.arity.check import check, check_ahead, is_checked, with_fewer_children
+from cortex.frontend.arity.ahead import check_ahead
+from cortex.frontend.arity.at_once import insert, trace_form, trace_node
+from cortex.frontend.arity.check import check, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.numbers import numbers_in
 from cortex.frontend.arity.say_why import say_why
+from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
-from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.facts import Answer, Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.many_kinds import MANY, warn_of_many_kinds, why_many_kinds
+from cortex.frontend.many_kinds import MANY, endless, warn_of_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
@@ -42,16 +46,13 @@ from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
-from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Fact, Model
+from cortex.ra.ir import Fact, IsLeaf, Model, Test
 from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
-MOST_AHEAD = 64
-"""Numbers of children up to this are checked before a model is saved; each takes milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,21 +101,14 @@ class Trace:
         if work != "tracing" and self.known_kinds < MANY:
             yield
             return
+        k = self._knowledge
         try:
-            with self._knowledge.clock.running():
+            with k.clock.running():
                 yield
         except OutOfTime:
-            raise self._endless(work) from None
-
-    def _endless(self, work: str) -> ModelError:
-        guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
-        count, seconds = len(guards), self._knowledge.clock.seconds
-        why = why_many_kinds(count, guards, self.accessors.said)
-        return ModelError(
-            f"{work} '{self._model.name}' takes longer than {seconds:g} s; it has {count} kinds of node by now. "
-            f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time.",
-            self._knowledge.definition,
-        )
+            guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
+            said = endless(f"{work} '{self._model.name}'", k.clock.seconds, guards, self.accessors.said)
+            raise ModelError(said, k.definition) from None
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
@@ -172,7 +166,10 @@ class Trace:
         Then nothing leads to children, and every node would be taken for a leaf.
         """
         k, exploration = self._knowledge, self._exploration
-        return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
+        if exploration is None or k.slots or k.lists:
+            return False
+        asked = {fact.answer for kind in self._tree.order for fact in kind.guard if fact.test == IsLeaf()}
+        return exploration.has_unknown_inner_kinds or (asked == {True} and not exploration.is_complete)
 
     def check_fields(self) -> None:
         """Refuse names in `fields` that the model never reads.
@@ -221,7 +218,9 @@ class Trace:
         for node in nodes:
             try:
                 seen = Seen(node, self._knowledge)
-                kind = self._tree.find(seen.answer)
+                present: dict[Test, Answer] = {}
+                kind = self._tree.find(seen.answer, present)
+                seen = Supposed(seen, {}, present) if present else seen
                 if kind is None or not (is_checked(kind, seen) or self._checked(kind, Facts(seen)) is None):
                     left.append(node)
             except Restart:
@@ -235,9 +234,11 @@ class Trace:
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
         try:
+            weights = self._knowledge.weights
+            numbers = numbers_in([*self._model.code(), *map(weights.shape, weights.names)])
             with self.in_time():
                 for kind in self._tree.order:
-                    check_ahead(self._knowledge, kind, MOST_AHEAD)
+                    check_ahead(self._knowledge, kind, numbers)
         except Restart:
             self._forget()
             self._has_forgotten = True
@@ -251,12 +252,14 @@ class Trace:
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
         before, reach = self.version, self._reach()
-        done = False
+        done = has_looked = False
         while not done:
             self.explore()
             try:
                 requests = [*self._remembered, *roots] if self._has_forgotten else roots
                 done = self._see_once(self._model.roots(requests))
+                if done and not has_looked and self.is_partial:
+                    done, has_looked = False, True  # all nodes were taken for leaves
                 if done and self._remembered and not self._has_forgotten and reach != self._reach():
                     done, self._has_forgotten = False, True  # those seen before may have more nodes now
                 if done and self._model.explores and self.version != before:
@@ -368,12 +371,12 @@ class Trace:
             try:
                 if known is None and self._widened(seen):
                     continue
-                kind = trace_kind(k, facts) if known is None else self._checked(known, facts)
+                kind = trace_node(k, facts) if known is None else self._checked(known, facts)
                 if kind is None:
                     continue
                 learn_counts(k, kind.guard)
                 if known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
-                    self._tree.insert(kind)
+                    insert(k, self._tree, kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
                 waiting.setdefault(("", bool(k.children(node)), facts.guard()), node)
@@ -403,9 +406,11 @@ class Trace:
         if fewer is None:
             return False
         with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
-            widen(self._knowledge, self._tree, trace_kind(self._knowledge, Facts(fewer)), seen)
-        kind = self._tree.find(seen.answer)
-        return kind is not None and is_checked(kind, seen)
+            kind = trace_node(self._knowledge, Facts(fewer))
+            if not widen(self._knowledge, self._tree, kind, seen) and kind.checked is not None:
+                insert(self._knowledge, self._tree, kind)
+        found = self._tree.find(seen.answer)
+        return found is not None and is_checked(found, seen)
 
     def _reach(self) -> tuple[int, ...]:
         """Changes when more nodes may be reached than before."""
