@@ -296,8 +296,7 @@ class Executable(NotCopied):
         form = self.linearize(structures)
         loaded = self._require()
         states = interp.run(loaded.compiled.model, loaded.params, form)
-        order = form.arrays["order"]
-        return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
+        return {s.name: states[s.name][form.arrays["order"]] for s in loaded.compiled.model.outputs}
 
     def update(self, weights: Source, *, optional: Collection[str] = ()) -> None:
         """Use other weights of the same names and shapes from now on, with the values that they have now.
