@@ -21,6 +21,15 @@ def warn_of_many_kinds(model: str, count: int, guards: Iterable[tuple[Fact, ...]
     )
 
 
+def endless(work: str, seconds: float, guards: list[tuple[Fact, ...]], said: Callable[[str], str]) -> str:
+    """What to say of work that was given up after some time."""
+    why = why_many_kinds(len(guards), guards, said)
+    return (
+        f"{work} takes longer than {seconds:g} s; it has {len(guards)} kinds of node by now. "
+        f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time."
+    )
+
+
 def why_many_kinds(count: int, guards: Iterable[tuple[Fact, ...]], said: Callable[[str], str]) -> str:
     """The question that makes the kinds so many, and what to do about it."""
     answers: dict[tuple[str, bool], set[object]] = {}

@@ -37,7 +37,7 @@ from cortex.frontend.facts import Answer, Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.many_kinds import MANY, warn_of_many_kinds, why_many_kinds
+from cortex.frontend.many_kinds import MANY, endless, warn_of_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
@@ -101,21 +101,14 @@ class Trace:
         if work != "tracing" and self.known_kinds < MANY:
             yield
             return
+        k = self._knowledge
         try:
-            with self._knowledge.clock.running():
+            with k.clock.running():
                 yield
         except OutOfTime:
-            raise self._endless(work) from None
-
-    def _endless(self, work: str) -> ModelError:
-        guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
-        count, seconds = len(guards), self._knowledge.clock.seconds
-        why = why_many_kinds(count, guards, self.accessors.said)
-        return ModelError(
-            f"{work} '{self._model.name}' takes longer than {seconds:g} s; it has {count} kinds of node by now. "
-            f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time.",
-            self._knowledge.definition,
-        )
+            guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
+            said = endless(f"{work} '{self._model.name}'", k.clock.seconds, guards, self.accessors.said)
+            raise ModelError(said, k.definition) from None
 
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""

@@ -94,7 +94,7 @@ def check_function(run: Executable, trace: Trace, model: RecursiveModel, example
 
 def _check(run: Executable, trace: Trace, model: RecursiveModel, examples: list[Any], names: list[str]) -> None:
     form = run.linearize(examples)
-    if run.is_exact_here:
+    if run._require().is_exact_here:
         nodes = run(examples).nodes
         states = {name: nodes[name] for name in nodes._names}
     else:

@@ -80,7 +80,7 @@ def _wrong(entry: Entry, example: Example, what: str) -> ModelError:
 
 def _states(run: Executable, request: Any) -> Any:
     """The states at the root of a request."""
-    if run.is_exact_here:
+    if run._require().is_exact_here:
         return run(request)
     return {name: np.asarray(array[0], np.float32) for name, array in run.interpret(request).items()}
 

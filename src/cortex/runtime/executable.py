@@ -205,12 +205,6 @@ class Executable(NotCopied):
         return {name: loaded.bytes_of(name) for name in names}
 
     @property
-    def is_exact_here(self) -> bool:
-        """Can this machine run the program, and are weights in f32, as they were given?"""
-        loaded = self._require()
-        return loaded.runs_here and not any(b.dtype in NARROW for b in loaded.compiled.signature.buffers)
-
-    @property
     def source(self) -> str:
         """The program as text: kernels in OpenCL C or CUDA C; of a program for processors, LLVM's module."""
         return self.compiled.code.text
@@ -302,8 +296,7 @@ class Executable(NotCopied):
         form = self.linearize(structures)
         loaded = self._require()
         states = interp.run(loaded.compiled.model, loaded.params, form)
-        order = form.arrays["order"]
-        return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
+        return {s.name: states[s.name][form.arrays["order"]] for s in loaded.compiled.model.outputs}
 
     def update(self, weights: Source, *, optional: Collection[str] = ()) -> None:
         """Use other weights of the same names and shapes from now on, with the values that they have now.

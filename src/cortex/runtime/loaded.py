@@ -9,7 +9,7 @@ from cortex import _native
 from cortex.codegen.gpu.device_code import DeviceCode
 from cortex.errors import ModelError
 from cortex.frontend.fields import Accessors
-from cortex.ilir.ir import Buffer, Scope
+from cortex.ilir.ir import NARROW, Buffer, Scope
 from cortex.lower.linear_form import NUM_PARTS, LinearForm, kinds_in_windows
 from cortex.ra import interp
 from cortex.runtime.arguments import arguments, field_align
@@ -158,9 +158,9 @@ class Loaded:
         self.program.run(structures, False, 1, out)
 
     @property
-    def runs_here(self) -> bool:
-        """Can this machine run the program?"""
-        return self._program is not None
+    def is_exact_here(self) -> bool:
+        """Can this machine run the program, and are weights in f32, as they were given?"""
+        return self._program is not None and not any(b.dtype in NARROW for b in self.compiled.signature.buffers)
 
     @property
     def program(self) -> _native.Program | DeviceProgram:
