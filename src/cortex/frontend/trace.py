@@ -25,7 +25,6 @@ from cortex.frontend.arity.at_once import insert, trace_form, trace_node
 from cortex.frontend.arity.check import check, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
-from cortex.frontend.arity.numbers import numbers_in
 from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
@@ -234,11 +233,8 @@ class Trace:
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
         try:
-            weights = self._knowledge.weights
-            numbers = numbers_in([*self._model.code(), *map(weights.shape, weights.names)])
             with self.in_time():
-                for kind in self._tree.order:
-                    check_ahead(self._knowledge, kind, numbers)
+                check_ahead(self._knowledge, self._tree.order, self._model.code())
         except Restart:
             self._forget()
             self._has_forgotten = True

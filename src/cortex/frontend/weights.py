@@ -66,6 +66,10 @@ class Weights:
         """The shape of a weight."""
         return tuple(self._array(name).shape)
 
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of all weights."""
+        return [self.shape(name) for name in self.names]
+
     def arrays(self, names: Iterable[str]) -> dict[str, Array]:
         """The arrays with these names: float32, in the order given."""
         return {name: self._array(name) for name in names}

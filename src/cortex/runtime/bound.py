@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cortex import _native
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.runtime.forest import narrowed
 from cortex.runtime.output import Output
 from cortex.runtime.storage import Array
@@ -104,3 +104,11 @@ class Bound:
 
     def __repr__(self) -> str:
         return f"<bound request of {self.num_nodes} nodes, {self.fields!r}>"
+
+
+def retired(name: str) -> ModelError:
+    """What to say of a program that `update(module)` has replaced by another one."""
+    return ModelError(
+        f"the program of '{name}' is no longer in use: update(module) has read tensors whose elements were part of it, "
+        "and compiled another one. Get that from the compiled module, fast.executable(...), and bind requests to it."
+    )

@@ -22,7 +22,7 @@ from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.batch import batch_of, root_nodes
-from cortex.runtime.bound import Bound
+from cortex.runtime.bound import Bound, retired
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.device_program import DeviceProgram
 from cortex.runtime.device_report import DeviceReport, device_explanation, device_report
@@ -111,9 +111,7 @@ class Executable(NotCopied):
         self._lock = Lock()
         self._loaded: Loaded | None = None
         self._node_class: type | None = None  # of the last structure that was given alone
-        self._is_retired = False
-        self.updates = 0
-        """How often the weights were replaced."""
+        self._is_retired, self.updates = False, 0
         if made is not None:
             self._loaded = self._load(made[0], trace.version, trace.checked_lengths())
         self.compilations = 0
@@ -322,10 +320,9 @@ class Executable(NotCopied):
     def updated(self, loaded: Loaded) -> Loaded:
         """The program of a bound request with the weights of now; requests that were bound to it share it."""
         with self._lock:
-            now = self._loaded
             self._refuse_if_retired()
-            if now is not None and now.compiled is loaded.compiled:
-                return now
+            if self._loaded is not None and self._loaded.compiled is loaded.compiled:
+                return self._loaded
             if loaded.successor is None or loaded.successor.updates != self.updates:
                 names = self._trace.weights.names
                 loaded.successor = self._load(loaded.compiled, loaded.version, loaded.checked, names)
@@ -339,11 +336,7 @@ class Executable(NotCopied):
 
     def _refuse_if_retired(self) -> None:
         if self._is_retired:
-            raise ModelError(
-                f"the program of '{self._trace.name}' is no longer in use: update(module) has read tensors whose "
-                "elements were part of it, and compiled another one. Get that from the compiled module, "
-                "fast.executable(...), and bind requests to it."
-            )
+            raise retired(self._trace.name)
 
     @property
     def given_weights(self) -> Weights:

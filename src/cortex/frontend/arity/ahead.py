@@ -8,13 +8,15 @@ by. Code that tells small numbers apart (`len(node.children) % 7 == 0`) is given
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
 from cortex.frontend.arity.check import agrees_at
 from cortex.frontend.arity.lengths import CheckedLengths
-from cortex.frontend.arity.numbers import near
+from cortex.frontend.arity.numbers import near, numbers_in
 from cortex.frontend.decision import Traced
 from cortex.frontend.knowledge import Knowledge
 
@@ -27,15 +29,17 @@ MOST_SPECIAL = 64
 """Code that has more numbers than these to tell others by is given no credit."""
 
 
-def check_ahead(k: Knowledge, kind: Traced, numbers: set[int]) -> None:
-    """Check a kind of any arity as far as can be; `numbers` are those in the code."""
-    checked = kind.checked
-    if checked is None or kind.found_from is None:
-        return
-    if len(checked.lists) == 1:
-        _check_list(k, kind, checked, numbers)
-    elif len(checked.lists) == 2:
-        _check_pair(k, kind, checked, numbers)
+def check_ahead(k: Knowledge, kinds: Iterable[Traced], code: Iterable[Any]) -> None:
+    """Check kinds of any arity as far as can be; `code` is what decides what children are used for."""
+    numbers = numbers_in([*code, *k.weights.shapes()])
+    for kind in kinds:
+        checked = kind.checked
+        if checked is None or kind.found_from is None:
+            continue
+        if len(checked.lists) == 1:
+            _check_list(k, kind, checked, numbers)
+        elif len(checked.lists) == 2:
+            _check_pair(k, kind, checked, numbers)
 
 
 def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
