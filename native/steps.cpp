@@ -1,6 +1,7 @@
 #include "steps.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -123,49 +124,51 @@ int Remembered::traverse(visitproc visit, void* arg) const {
 
 void Remembered::drop_references() { places_ = {}; }
 
-// An array's own sizes, and those of a tensor in the tuple that it gives.
-bool RememberedForms::Known::fits(PyArrayObject* array) const {
-  return element_type.ptr() == reinterpret_cast<PyObject*>(PyArray_DESCR(array)) &&
-         shape.size() == static_cast<std::size_t>(PyArray_NDIM(array)) &&
-         std::equal(shape.begin(), shape.end(), PyArray_DIMS(array));
+// What is remembered is let go after the list is in order: that may run code that comes here again.
+void RememberedForms::keep(Known made) const {
+  std::vector<Known> before;
+  if (known_.size() == kMostForms) before.swap(known_);
+  known_.push_back(std::move(made));
 }
 
-bool RememberedForms::Known::fits(PyObject* dtype, PyObject* sizes) const {
-  if (element_type.ptr() != dtype || shape.size() != static_cast<std::size_t>(PyTuple_GET_SIZE(sizes))) return false;
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, static_cast<Py_ssize_t>(i))) != shape[i]) return false;
-  return true;
-}
-
-nb::object RememberedForms::keep(PyTypeObject* type, nb::object element_type, std::vector<Py_ssize_t> shape,
-                                 nb::object text) const {
-  if (known_.size() == kMostForms) known_.clear();
-  known_.push_back({type, nb::borrow(reinterpret_cast<PyObject*>(type)), std::move(element_type), std::move(shape), text});
+// The text of a form: remembered, or made by `function`. `look` gives the form anew, since the function may run code of the
+// user's that changes it.
+template <class Look>
+nb::object RememberedForms::text(PyObject* x, PyObject* function, Look look) const {
+  Known form = look();
+  if (!form.is_short()) return interned(own(PyObject_CallOneArg(function, x)));
+  for (const Known& each : known_)
+    if (each.is_like(form)) return each.text;
+  form.text = interned(own(PyObject_CallOneArg(function, x)));
+  nb::object text = form.text;
+  if (look().is_like(form)) keep(std::move(form));
   return text;
 }
 
 nb::object RememberedForms::of_array(PyObject* x, PyObject* function) const {
-  auto* const array = reinterpret_cast<PyArrayObject*>(x);
-  for (const Known& each : known_)
-    if (each.type == Py_TYPE(x) && each.fits(array)) return each.text;
-  std::vector<Py_ssize_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
-  return keep(Py_TYPE(x), nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array))), std::move(shape),
-              interned(own(PyObject_CallOneArg(function, x))));
+  return text(x, function, [x]() -> Known {
+    auto* const array = reinterpret_cast<PyArrayObject*>(x);
+    Known form{nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(x))),
+               nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array))), PyArray_NDIM(array)};
+    if (form.is_short()) std::copy_n(PyArray_DIMS(array), form.rank, form.shape.begin());
+    return form;
+  });
 }
 
 nb::object RememberedForms::of_tensor(PyObject* x, PyObject* function) const {
   static PyObject *shape_name = nullptr, *dtype_name = nullptr;
-  const nb::object sizes = own(attribute_named(x, "shape", shape_name));
-  const nb::object dtype = own(attribute_named(x, "dtype", dtype_name));
-  if (!PyTuple_Check(sizes.ptr())) return interned(own(PyObject_CallOneArg(function, x)));
-  for (const Known& each : known_)
-    if (each.type == Py_TYPE(x) && each.fits(dtype.ptr(), sizes.ptr())) return each.text;
-  std::vector<Py_ssize_t> shape;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.ptr()); ++i) {
-    shape.push_back(PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), i)));
-    if (shape.back() == -1 && PyErr_Occurred()) throw nb::python_error();
-  }
-  return keep(Py_TYPE(x), dtype, std::move(shape), interned(own(PyObject_CallOneArg(function, x))));
+  return text(x, function, [x]() -> Known {
+    const nb::object sizes = own(attribute_named(x, "shape", shape_name));
+    const bool is_tuple = PyTuple_Check(sizes.ptr());
+    Known form{nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(x))), own(attribute_named(x, "dtype", dtype_name)),
+               is_tuple ? PyTuple_GET_SIZE(sizes.ptr()) : std::numeric_limits<Py_ssize_t>::max()};
+    for (Py_ssize_t i = 0; form.is_short() && i < form.rank; ++i) {
+      const Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), i));
+      if (size == -1 && PyErr_Occurred()) throw nb::python_error();
+      form.shape[static_cast<std::size_t>(i)] = size;
+    }
+    return form;
+  });
 }
 
 Steps::Steps(nb::handle source) {

@@ -45,18 +45,22 @@ class RememberedForms {
 
  private:
   struct Known {
-    PyTypeObject* type;
-    nb::object held;  // keeps the class alive
+    nb::object type;
     nb::object element_type;
-    std::vector<Py_ssize_t> shape;
-    nb::object text;
+    Py_ssize_t rank = 0;                   // more than `shape` has room for: not remembered
+    std::array<Py_ssize_t, 8> shape = {};  // in place: this is made for every array that is looked at
+    nb::object text = {};
 
-    bool fits(PyArrayObject* array) const;
-    bool fits(PyObject* dtype, PyObject* sizes) const;
+    bool is_short() const { return static_cast<std::size_t>(rank) <= shape.size(); }
+    bool is_like(const Known& other) const {
+      return type.is(other.type) && element_type.is(other.element_type) && rank == other.rank && shape == other.shape;
+    }
   };
   mutable std::vector<Known> known_;
 
-  nb::object keep(PyTypeObject* type, nb::object element_type, std::vector<Py_ssize_t> shape, nb::object text) const;
+  void keep(Known made) const;
+  template <class Look>
+  nb::object text(PyObject* x, PyObject* function, Look look) const;
 };
 
 class Steps {
