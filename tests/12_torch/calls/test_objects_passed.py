@@ -29,7 +29,7 @@ class Held:
         self.inner = {"by": [1.0, 2.0]}
 
 
-Pair = namedtuple("Pair", "scale other")  # noqa: PYI024 - as people write it
+Pair = namedtuple("Pair", "scale other")
 
 
 class Base(nn.Module):
