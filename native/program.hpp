@@ -91,6 +91,8 @@ class Run {
   void execute(Announcement* announced = nullptr);
   // How many threads to announce this request to.
   std::int64_t expected_threads() const { return program_->uses_team ? threads_ : 1; }
+  // Let go of the memory of a request that has failed, perhaps because a signal interrupted it.
+  void discard() noexcept;
   // Write the states at the roots into the arrays that there are: those that were given, and those that were asked for.
   void write_roots();
 
@@ -114,8 +116,11 @@ class Run {
  private:
   void fill_tables() const;
   std::vector<npy_intp> shape_of(std::size_t state, std::int64_t count, bool leading_axis) const;
-  void gather(std::size_t state, std::size_t index_block, std::int64_t count, float* to) const;
+  void gather(std::size_t state, std::size_t index_block, std::int64_t first, std::int64_t last, float* to) const;
+  template <class To>
+  void gather_all(std::size_t state, std::size_t index_block, std::int64_t count, To to) const;
   void check(std::size_t state) const;
+  void check_whole() const;
   void check_out(std::size_t state) const;
   nb::object roots_of(std::size_t state) const;
 
@@ -125,7 +130,7 @@ class Run {
   std::int64_t threads_;
   std::unique_ptr<Workspace> workspace_;
   std::vector<nb::object> roots_;  // per state; not valid unless it was given or asked for
-  bool has_run_ = false;
+  bool has_run_ = false, is_whole_ = false;  // ever; and are the states of the last run there?
 };
 
 }  // namespace cortex

@@ -69,6 +69,25 @@ bool may_be_tensor(PyObject* x) {
   return _PyType_Lookup(Py_TYPE(x), name) != nullptr;
 }
 
+// Tells whether an object still has its class as it was. Code of the user's can give it another one, or change the class.
+class Unchanged {
+ public:
+  explicit Unchanged(PyObject* object) : object_(object), type_(nb::borrow(type())), version_(version()) {}
+  explicit operator bool() const { return type() == type_.ptr() && version() == version_; }
+
+ private:
+  PyObject* type() const { return reinterpret_cast<PyObject*>(Py_TYPE(object_)); }
+  unsigned int version() const {
+    static PyObject* const name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(Py_TYPE(object_), name);  // gives the class a version, where it has none
+    return Py_TYPE(object_)->tp_version_tag;
+  }
+
+  PyObject* object_;
+  nb::object type_;
+  unsigned int version_;
+};
+
 }  // namespace
 
 Remembered::Place& Remembered::place(void* what) const {
@@ -87,12 +106,13 @@ PyObject* Remembered::of_object(PyObject* object) const {
   return found.what == object ? Py_NewRef(found.value.ptr()) : nullptr;
 }
 
+// What was remembered before is let go last: that may run code that comes here again.
 void Remembered::keep_for_class(PyTypeObject* type, const nb::object& value) const {
-  if (!poses(type)) place(type) = {type, type->tp_version_tag, {}, value};
+  if (!poses(type)) std::exchange(place(type), {type, type->tp_version_tag, {}, value});
 }
 
 void Remembered::keep_for_object(PyObject* object, const nb::object& value) const {
-  place(object) = {object, 0, nb::borrow(object), value};
+  std::exchange(place(object), {object, 0, nb::borrow(object), value});
 }
 
 int Remembered::traverse(visitproc visit, void* arg) const {
@@ -205,10 +225,10 @@ PyObject* Steps::item(const Step& step, PyObject* from) {
 
 // The value of a function that looks at the object's class only.
 nb::object Steps::of_class(const Step& step, PyObject* from) {
-  PyTypeObject* type = Py_TYPE(from);
-  if (PyObject* known = step.known.of_class(type)) return nb::steal(known);
+  if (PyObject* known = step.known.of_class(Py_TYPE(from))) return nb::steal(known);
+  const Unchanged unchanged(from);
   nb::object found = interned(own(PyObject_CallOneArg(step.value.ptr(), from)));
-  step.known.keep_for_class(type, found);
+  if (unchanged) step.known.keep_for_class(Py_TYPE(from), found);
   return found;
 }
 
@@ -228,8 +248,9 @@ nb::object Steps::pattern(const Step& step, PyObject* from) {
     PyObject* item = PyTuple_GET_ITEM(items.ptr(), i);
     nb::object letter = nb::steal(step.known.of_class(Py_TYPE(item)));
     if (!letter.is_valid()) {
+      const Unchanged unchanged(item);
       letter = own(PyObject_CallOneArg(step.value.ptr(), nb::make_tuple(nb::borrow(item)).ptr()));
-      step.known.keep_for_class(Py_TYPE(item), letter);
+      if (unchanged) step.known.keep_for_class(Py_TYPE(item), letter);
     }
     letters[static_cast<std::size_t>(i)] = static_cast<char>(PyUnicode_READ_CHAR(letter.ptr(), 0));
   }

@@ -56,6 +56,7 @@ BODIES = {
     "logical": "return w.b & (w.b > 0)",
     # indices
     "index_range": "return w.W[4]",
+    "index_bool": "return w.W[True]",
     "index_count": "return w.b[0, 1]",
     "index_type": 'return w.b["x"]',
     "slice_step": "return w.b[::-1]",

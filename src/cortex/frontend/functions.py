@@ -7,6 +7,7 @@ from typing import Any
 
 from cortex.frontend import children, contraction, indexing, movement, pointwise, reduction
 from cortex.frontend.builder import Value
+from cortex.frontend.elementary import exp_minus_1_below_0
 from cortex.frontend.pointwise import arithmetic, comparison, fill
 from cortex.frontend.spans import fail
 from cortex.frontend.tensor import Operand, Tensor, row_of, value_of
@@ -50,7 +51,7 @@ def relu(x: Any) -> Tensor:
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """x where x > 0, else alpha * (exp(x) - 1)."""
     v = value_of(x)
-    negative = arithmetic("sub", pointwise.unary("exp", arithmetic("min", v, fill(0.0))), fill(1.0))
+    negative = exp_minus_1_below_0(arithmetic("min", v, fill(0.0)))
     return Tensor(pointwise.where(comparison("gt", v, fill(0.0)), v, arithmetic("mul", fill(alpha), negative)))
 
 

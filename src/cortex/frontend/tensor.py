@@ -11,6 +11,7 @@ from cortex.frontend import contraction, indexing, movement, pointwise, reductio
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.field_shapes import note_shape
 from cortex.frontend.foreign import TORCH, as_operator, foreign, math_function
+from cortex.frontend.power import power
 from cortex.frontend.spans import fail
 from cortex.ra.ir import DType, Param
 
@@ -82,7 +83,7 @@ class Operand:
         return Tensor(contraction.matmul(value_of(other), value_of(self)))
 
     def __pow__(self, exponent: Any) -> Tensor:
-        return Tensor(pointwise.power(value_of(self), exponent))
+        return Tensor(power(value_of(self), exponent))
 
     def __neg__(self) -> Tensor:
         return Tensor(pointwise.unary("neg", value_of(self)))

@@ -42,6 +42,7 @@ class Writer:
     lanes: int = 1  # extent of the surrounding vectorized loop
     declarations: dict[str, str] = field(default_factory=dict)
     loops: int = 0
+    looks: dict[int, int] = field(default_factory=dict)  # see `stop`
     _known: dict[str, str] = field(default_factory=dict)
     _trail: list[str] = field(default_factory=list)
     _count: int = 0
@@ -79,7 +80,7 @@ class Writer:
     def new_loop(self) -> int:
         """The number of the metadata node of a new loop; see `module`."""
         self.loops += 1
-        return self.loops + 2
+        return self.loops + 3
 
     @contextmanager
     def bindings(self) -> Iterator[None]:
