@@ -16,6 +16,7 @@ struct StateLayout {
   std::vector<npy_intp> shape;
   std::int64_t rows, columns, pitch, stride;
   std::size_t block;
+  bool operator==(const StateLayout&) const = default;
 };
 
 // Everything a program takes, and where in a workspace it goes.
@@ -23,6 +24,7 @@ struct ProgramLayout {
   struct Argument {
     bool is_weight;
     std::size_t number;  // of the weight or of the block
+    bool operator==(const Argument&) const = default;
   };
 
   // Rows that are computed when a request first has their values; see runtime/tables.py.
@@ -45,6 +47,9 @@ struct ProgramLayout {
   std::vector<Table> tables;
 
   ProgramLayout(nb::object linearizer, nb::dict layout);
+
+  // Does a workspace that was filled for one serve the other? Weights may differ in their values only.
+  bool is_like(const ProgramLayout& other) const;
 
  private:
   void read_argument(nb::handle entry);
@@ -96,6 +101,9 @@ class Run {
   // Write the states at the roots into the arrays that there are: those that were given, and those that were asked for.
   void write_roots();
 
+  // Run another program from now on, whose layout is like that of the present one.
+  void use(nb::object program);
+
   // The states at the roots: the array that was given, or one that is made when it is first asked for.
   nb::object root(std::size_t state);
   bool has_root(std::size_t state) const { return state < roots_.size() && roots_[state].is_valid(); }
@@ -115,6 +123,7 @@ class Run {
 
  private:
   void fill_tables() const;
+  void place_arguments() const;
   std::vector<npy_intp> shape_of(std::size_t state, std::int64_t count, bool leading_axis) const;
   void gather(std::size_t state, std::size_t index_block, std::int64_t first, std::int64_t last, float* to) const;
   template <class To>

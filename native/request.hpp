@@ -101,6 +101,7 @@ struct Extent {
   std::int64_t rows(const std::vector<std::int64_t>& sizes) const {
     return plus + (size < 0 ? 0 : sizes[static_cast<std::size_t>(size)]);
   }
+  bool operator==(const Extent&) const = default;
 };
 
 struct IndexArray {

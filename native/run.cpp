@@ -65,14 +65,29 @@ void Run::prepare(Request& request, nb::handle structures, bool merge) {
   for (std::size_t i = 0; i < to.floats.size(); ++i) to.floats[i] = workspace.floats(to.index.size() + i);
   request.emit(to);
 
-  workspace.arguments.clear();
-  for (const ProgramLayout::Argument& a : layout.arguments) {
-    auto* weight = a.is_weight ? reinterpret_cast<PyArrayObject*>(layout.weights[a.number].ptr()) : nullptr;
-    workspace.arguments.push_back(weight ? PyArray_DATA(weight) : workspace.at(a.number));
-  }
+  place_arguments();
   workspace.given_sizes.clear();
   for (const std::size_t i : layout.sizes) workspace.given_sizes.push_back(workspace.sizes[i]);
   workspace.given_sizes.push_back(0);
+}
+
+void Run::place_arguments() const {
+  const ProgramLayout& layout = program_->layout();
+  workspace_->arguments.clear();
+  for (const ProgramLayout::Argument& a : layout.arguments) {
+    auto* weight = a.is_weight ? reinterpret_cast<PyArrayObject*>(layout.weights[a.number].ptr()) : nullptr;
+    workspace_->arguments.push_back(weight ? PyArray_DATA(weight) : workspace_->at(a.number));
+  }
+}
+
+void Run::use(nb::object program) {
+  auto* const other = nb::cast<Program*>(program);
+  other->linearizer();  // or it has been collected
+  if (!other->layout().is_like(program_->layout()))
+    python_error(PyExc_ValueError, "a request can be given to another program only if that takes the same arrays");
+  std::swap(program_object_, program);
+  program_ = other;
+  place_arguments();
 }
 
 // Have the rows of tables computed that this request is the first to look up. Nodes that do not look anything up have

@@ -19,6 +19,7 @@ struct Block {
   std::int64_t elements;
   bool per_thread = false;
   int copies = -1;
+  bool operator==(const Block&) const = default;
 };
 
 // All arrays of one call in one piece of memory, each on a cache line of its own.

@@ -57,7 +57,7 @@ def _word(fact: Fact) -> str:
         case IsNone(name):
             word = f"no_{name}" if fact.answer else ""
         case Length(name):
-            word = f"{name}_{fact.answer}"
+            word = "" if fact.answer is None else f"{name}_{fact.answer}"
         case HasLength(name, count):
             word = f"{name}_{count}" if fact.answer else "" if count else f"some_{name}"
         case Counts():

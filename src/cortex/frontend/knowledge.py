@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cortex.frontend.clock import Clock
 from cortex.frontend.fields import Accessors
+from cortex.frontend.numpy_meanings import Site
 from cortex.frontend.signals import NeedsExample, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
+from cortex.options import Options
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ class Knowledge:
         self.arguments = arguments
         self.weights = weights
         self.accessors = accessors
+        self.clock = Clock(Options.from_environment().tracing_seconds)
         self.slots: dict[str, None] = {}
         self.lists: dict[str, None] = {}
         self.tags: dict[str, None] = {}
@@ -43,6 +47,8 @@ class Knowledge:
         """
         self.same_length: dict[str, str] = {}
         """Lists of calls on the items of a list, which are as many: the relation's name, and the list's."""
+        self.reduced: dict[Site, set[tuple[int, ...]]] = {}
+        """The shapes that reductions over children gave, by where the code calls them."""
         self.fields: dict[str, TensorType] = {}
         self.forms: dict[str, tuple[tuple[int, ...], bool]] = {}
         """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""

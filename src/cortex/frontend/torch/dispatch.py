@@ -47,8 +47,10 @@ NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 class Dispatcher:
     """Calls implementations. `params` gives the weight names of the real tensors that are parameters or buffers."""
 
-    def __init__(self, params: Mapping[int, str]) -> None:
+    def __init__(self, params: Mapping[int, str], read: set[str]) -> None:
         self.params = params
+        self.read = read
+        """Buffers of integers whose elements code has looked at."""
         self.tokens = Tokens()
         self.made: dict[int, list[TorchTensor]] = {}
         """Symbolic tensors by their storage, which they share with what torch makes of them unseen."""

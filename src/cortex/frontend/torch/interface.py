@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
@@ -29,6 +30,10 @@ class Interface:
     """Does it take a list of structures itself?"""
     takes_tuple: bool = False
     """Are structures tuples?"""
+    outside: tuple[str, ...] = ()
+    """Tensors that it computes with and that are in no state_dict."""
+    compiled_in: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the tensors whose elements are part of the program; see held_tensors.py."""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
@@ -127,3 +132,12 @@ def holds_nodes(value: Any) -> bool:
     if type(value) in (list, tuple):
         return bool(value) and any(map(holds_nodes, value))
     return is_node(value) and type(value) not in FRESH
+
+
+def refuse_other(known: str, given: str) -> None:
+    """Refuse weights of another module than the one that was compiled."""
+    if given != known:
+        raise ModelError(
+            f"update is given a {given}, and a {known} was compiled; give that one, another one of its class, or a "
+            "state_dict."
+        )

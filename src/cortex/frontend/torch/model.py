@@ -94,6 +94,12 @@ class TorchModel(TracedModel):
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
 
+    def code(self) -> list[Any]:
+        """The module's own code and attributes, and the constants that it is called with."""
+        constants = [x for name, x in self.signature.example.items() if name not in self.signature.nodes]
+        routines = (*self.entry.routines.values(), *self.entry.functions.values())
+        return [*(r.function for r in routines), *self.entry.modules.values(), *constants]
+
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
         return self.signature.request(arguments)
@@ -197,7 +203,7 @@ class TorchModel(TracedModel):
             self.entry.traced(),
             stood_for,
             b.around.watched(),
-            tracing_mode(self.entry.params),
+            tracing_mode(self.entry.params, self.entry.buffers_read),
             RowByRow(),
             self.texts.tried(),
         ):
