@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -77,6 +77,19 @@ class OfTuple(Base):
         return Pair(4.0, None)
 
 
+class OfSet(Base):
+    def made(self):
+        return {2, 5}
+
+    def own(self, settings):
+        return self.w * len(settings)
+
+
+class OfDictionary(OfSet):
+    def made(self):
+        return defaultdict(float, {"a": 2.0})
+
+
 class OfClosure(Base):
     def made(self):
         scale = 3.0
@@ -121,7 +134,19 @@ def tree() -> SimpleNamespace:
 
 @pytest.mark.parametrize(
     "made",
-    [OfDataclass, OfClass, OfNamespace, OfTuple, OfClosure, OfMethod, OfPartial, AnewForEachCall, ByIdentity],
+    [
+        OfDataclass,
+        OfClass,
+        OfNamespace,
+        OfTuple,
+        OfSet,
+        OfDictionary,
+        OfClosure,
+        OfMethod,
+        OfPartial,
+        AnewForEachCall,
+        ByIdentity,
+    ],
 )
 def test_compared_by_what_they_hold(made: type[Base]) -> None:
     module = made().eval()

@@ -129,8 +129,10 @@ def copied(x: Any) -> Any:
         return {key: copied(value) for key, value in x.items()}
     if kind in (list, tuple):
         return kind(map(copied, x))
-    if issubclass(kind, tuple):
+    if issubclass(kind, tuple) and hasattr(kind, "_make"):
         return kind._make(map(copied, x))
+    if not _is_plain(kind):
+        return deepcopy(x)
     made = kind.__new__(kind)
     vars(made).update({key: copied(value) for key, value in vars(x).items()})
     return made
