@@ -480,3 +480,24 @@ def test_a_number_of_children_is_checked_when_it_is_met() -> None:
     for n in (2, 5, 6, 7, 9, 70, 3):
         np.testing.assert_array_equal(fast(node(*[node()] * n)).out, np.full(2, min(n, 6)))
     np.testing.assert_array_equal(fast([node(*[node()] * n) for n in (8, 4, 300)]).out[:, 0], [6, 4, 6])
+
+
+def test_what_is_asked_of_a_child_only_where_it_has_an_attribute() -> None:
+    """No node shows at first that the tag matters."""
+
+    @cortex.model
+    def doubled(node: Any, w: Any) -> Any:
+        if node.is_leaf:
+            return w.b
+        total = 0 * w.b
+        for k in node.children:
+            total = total + doubled(k, w) * (2 if k.extra is not None and k.tag == "b" else 1)
+        return total
+
+    def leaf(extra: Any, tag: str) -> Node:
+        return Node(children=[], extra=extra, tag=tag)
+
+    trace = Trace(doubled, {"b": np.ones(1)})
+    for given in ([(None, "b")] * 3, [(1, "a"), (None, "b")], [(1, "b"), (None, "b"), (1, "b")]):
+        root = Node(children=[leaf(*each) for each in given], extra=None, tag="a")
+        assert evaluate(trace, root)["out"] == sum(1 + (each == (1, "b")) for each in given)
