@@ -17,7 +17,9 @@ nb::object new_array(int numpy_type, const std::vector<npy_intp>& shape) {
 }
 
 Linearizer::Linearizer(nb::dict spec)
-    : spec_(std::move(spec)), size_names_(size_names(spec_)), index_arrays_(index_arrays(spec_)) {}
+    : spec_(std::move(spec)), size_names_(size_names(spec_)), index_arrays_(index_arrays(spec_)) {
+  idle_.reserve(kMaxIdle);  // a lease ends where nothing may be thrown
+}
 
 Linearizer::Lease::Lease(Linearizer& owner) : owner_(owner) {
   std::vector<Idle>& idle = owner.idle_;

@@ -45,12 +45,17 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   const cortex::RunningCall call;
   Run made(nb::borrow(program), single, threads, out);
   cortex::Announcement soon(made.expected_threads());
-  {
-    Linearizer::Lease request(made.program().linearizer());
-    made.prepare(*request, structures);
+  try {
+    {
+      Linearizer::Lease request(made.program().linearizer());
+      made.prepare(*request, structures);
+    }
+    made.execute(&soon);
+    made.write_roots();
+  } catch (...) {
+    made.discard();
+    throw;
   }
-  made.execute(&soon);
-  made.write_roots();
   return made;
 }
 
@@ -150,6 +155,7 @@ NB_MODULE(_native, m) {
       .def(nb::init<nb::handle_t<Program>, nb::handle, bool, std::int64_t, nb::handle>(), "program"_a,
            "structures"_a.none(), "single"_a, "threads"_a = 1, "out"_a.none() = nb::none())
       .def("run", &Bound::run, "Read the fields from their arrays, run the program, write the states at the roots.")
+      .def("use", &Bound::use, "program"_a, "Run this program from now on: the same code with other weights.")
       .def("fields", &Bound::fields, "The array of each field by name, in the user's order.")
       .def("root", &Bound::root, "state"_a, "State number `state` at the roots.")
       .def("nodes", &Bound::nodes, "state"_a, "State number `state` at every node, in the user's order.")

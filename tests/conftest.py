@@ -36,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests call compiled modules for their results; those of the warning about gradients ask for it."""
+    config.addinivalue_line("filterwarnings", "ignore:the results of a compiled module have no gradients:UserWarning")
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """`golden(name, text)`: `text` must equal tests/golden/<name>.txt, or becomes it when goldens are updated."""

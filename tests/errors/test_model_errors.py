@@ -56,6 +56,7 @@ BODIES = {
     "logical": "return w.b & (w.b > 0)",
     # indices
     "index_range": "return w.W[4]",
+    "index_bool": "return w.W[True]",
     "index_count": "return w.b[0, 1]",
     "index_type": 'return w.b["x"]',
     "slice_step": "return w.b[::-1]",
@@ -204,13 +205,23 @@ def test_wrong_node(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"errors/model/{name}", text(caught.value))
 
 
-def test_call_outside() -> None:
-    f = define("outside", "return w.b")
+UNCOMPILED = {
+    "uncompiled_without_weights": ("return w.b", lambda f: f(SimpleNamespace())),
+    "uncompiled_without_node": ("return w.b", lambda f: f(w=WEIGHTS)),
+    "uncompiled_other_arguments": ("return w.b", lambda f: f(SimpleNamespace(), WEIGHTS, 3)),
+    "uncompiled_on_none": ("return f(node.left, w)", lambda f: f(SimpleNamespace(left=None), WEIGHTS)),
+    "uncompiled_none_returned": ("pass", lambda f: f(SimpleNamespace(), WEIGHTS)),
+    "uncompiled_none_computed": ("return cortex.tanh(node.x)", lambda f: f(SimpleNamespace(x=None), WEIGHTS)),
+    "uncompiled_sum_of_nothing": ("return w.b", lambda f: cortex.sum([])),
+}
+
+
+@pytest.mark.parametrize("name", UNCOMPILED)
+def test_wrong_uncompiled_call(name: str, golden: Callable[[str, str], None]) -> None:
+    body, call = UNCOMPILED[name]
     with pytest.raises(cortex.ModelError) as caught:
-        f(SimpleNamespace(), WEIGHTS)
-    assert "Compile it first" in caught.value.message
-    with pytest.raises(cortex.ModelError, match=r"only inside a @cortex\.model function"):
-        cortex.tanh(1.0)
+        call(define("f", body))
+    golden(f"errors/model/{name}", f"ModelError: {caught.value.message}")
 
 
 def test_wrong_signature(golden: Callable[[str, str], None]) -> None:

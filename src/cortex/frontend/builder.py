@@ -16,6 +16,7 @@ from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import OneByOne
 from cortex.frontend.spans import DISPATCHERS, fail, is_library, user_span
+from cortex.ir.source import Span
 from cortex.ra.ir import DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
 
 OTHER_NODE = (
@@ -73,14 +74,20 @@ class Builder:
     lets: list[Let] = field(default_factory=list)
     iterating: Counter[str] = field(default_factory=Counter)
     """How many iterations are running over all children of each list relation at once."""
+    shapes_asked: dict[str, Span | None] = field(default_factory=dict)
+    """The lets whose shapes the model's code has asked for, and where."""
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.knowledge.clock.tick()
 
     def emit(
         self, op: Op, shape: tuple[int, ...], *operands: Value, dtype: DType = "f32", over: str | None = None
     ) -> Value:
         """Add a let; it is per edge when an operand is, or when `over` says so."""
+        self.knowledge.clock.tick()
         for x in operands:
             if x.builder is not self:
                 raise fail(OTHER_NODE)

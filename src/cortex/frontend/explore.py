@@ -66,6 +66,7 @@ class Exploration:
 
     def is_refuted(self, guard: Guard) -> bool:
         """Did every attempt to trace nodes that answer like this fail?"""
+        self.knowledge.clock.tick()
         outcomes = [o for reached, o in self.reached.items() if _begins(reached, guard)]
         return bool(outcomes) and all(o == "failed" for o in outcomes)
 

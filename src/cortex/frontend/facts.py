@@ -49,6 +49,10 @@ ABSENT = object()
 class Oracle(Protocol):
     """Where answers come from."""
 
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known of the model."""
+
     def answer(self, test: Test) -> Answer:
         """The answer to a question, or NeedsExample."""
 
@@ -96,6 +100,7 @@ class Facts:
             if self.known[test] is None and isinstance(test, Length):
                 raise OneByOne
             return self.known[test]
+        self.oracle.knowledge.clock.tick()
         implied = self._implied(test)
         if implied is not None:
             return implied

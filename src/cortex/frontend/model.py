@@ -41,6 +41,10 @@ class TracedModel(ABC):
         """The NumPy arrays that the function takes from the scopes around it."""
         return []
 
+    def code(self) -> list[Any]:
+        """The functions and objects whose code and attributes decide what a node's children are used for."""
+        return [self.function]
+
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from; unless `traced`, they are only given to the linearizer."""
         return list(requests)
@@ -86,7 +90,11 @@ class TracedModel(ABC):
 
 
 class RecursiveModel(TracedModel):
-    """A model function. Compile it with `cortex.compile`; it cannot be called by itself."""
+    """A model function, for `cortex.compile`. Called by itself, `f(tree, weights)`, it runs as plain Python on arrays.
+
+    Nodes are then the user's objects, weights float32 arrays, and what is returned for a node is float32 too. A node
+    that is reached several times is computed once.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function.__name__, function)
@@ -104,6 +112,20 @@ class RecursiveModel(TracedModel):
                 span_of_function(function.__code__),
             )
         self.node_parameter = parameters[0].name
+        self.weight_parameters = [p.name for p in required if p.name != self.node_parameter]
+
+    def uncompiled(
+        self,
+        structure: Any,
+        weights: Any = None,
+        *,
+        children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The function's own result for a structure, without compiling; arguments are those of `cortex.compile`."""
+        from cortex.frontend.uncompiled import run_uncompiled
+
+        return run_uncompiled(self, structure, weights, {}, children, fields)
 
     def __repr__(self) -> str:
         return f"<cortex model {self.name}{self.signature}>"
@@ -134,12 +156,11 @@ class RecursiveModel(TracedModel):
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Inside a model: the state of a child. Anywhere else: an error."""
+        """While the model is traced: the state of a child. Else the function itself is run, on NumPy arrays."""
         if not is_tracing():
-            raise fail(
-                f"model '{self.name}' was called directly. Compile it first: fast = cortex.compile({self.name}, "
-                "weights); fast(tree)."
-            )
+            from cortex.frontend.uncompiled import call
+
+            return call(self, args, kwargs)
         b = builder()
         if b.knowledge.model is not self:
             raise fail(

@@ -39,6 +39,10 @@ class Restart(Signal):
     """Something was learned that changes how earlier kinds have to be traced: trace them again."""
 
 
+class OutOfTime(Signal):
+    """Tracing or compiling takes longer than it may."""
+
+
 class MissingAttribute(Signal):
     """A real node has no such attribute."""
 

@@ -21,6 +21,7 @@ from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
 from cortex.frontend.compared import Compared
 from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain, plain
+from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
@@ -31,6 +32,7 @@ from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Order, Slot
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
 
+OF_ARRAYS = ("shape", "ndim", "size", "dtype")
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
 
@@ -172,11 +174,30 @@ class Attribute(Operand, StandIn):
         sample = self._cortex_sample()
         if sample is not ABSENT and is_plain(sample):
             return getattr(self._cortex_tag(), name)
-        if isinstance(sample, np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
-            return getattr(Tensor(self._cortex_value()), name)
+        if self._cortex_is_numbers(sample):
+            return self._cortex_of_array(name)
+        if sample is ABSENT and name in OF_ARRAYS and self._cortex_name not in builder().knowledge.slots:
+            raise NeedsExample(f"whether '{self._cortex_name}' is a child or an array")
         if sample is ABSENT and any(hasattr(plain, name) for plain in (str, float)):
             raise NeedsExample(f"whether '{self._cortex_name}' is a child or a plain value")
         return read_attribute(self, name)
+
+    def _cortex_is_numbers(self, sample: Any) -> bool:
+        """Is it an array of NumPy or a tensor of torch, or declared to be one?"""
+        is_array = isinstance(sample, np.ndarray) or hasattr(type(sample), "detach")
+        return is_array or self._cortex_name in builder().knowledge.accessors.shapes
+
+    def _cortex_of_array(self, name: str) -> Any:
+        if name == "dtype":
+            raise fail(
+                f"the element type of node.{self._cortex_name} is asked for; what a model computes with is float32 "
+                f'whatever nodes hold. Make it a field: fields={{"type": lambda node: '
+                f"str(node.{self._cortex_name}.dtype)}}."
+            )
+        value = self._cortex_value()
+        if name in OF_ARRAYS:
+            note_shape(value)
+        return getattr(Tensor(value), name)
 
     # As a list of children.
 
@@ -212,12 +233,18 @@ class Attribute(Operand, StandIn):
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self._cortex_sample(), str):
             return iter(self._cortex_tag())
+        if self._cortex_is_numbers(self._cortex_sample()):
+            return iter(Tensor(self._cortex_value()))
         path = self._cortex_list()
         if path:
             return iter(self._cortex_items())
         return iterate(self._cortex_name, lambda: Place((Each(self._cortex_name),)), self._cortex_items)
 
     def __len__(self) -> int:
+        if self._cortex_is_array() or self._cortex_is_numbers(self._cortex_sample()):
+            value = self._cortex_value()
+            note_shape(value)
+            return len(Tensor(value))
         return len(self._cortex_tag()) if self._cortex_is_text("the length") else self._cortex_length()
 
     # As a tag: the model's control flow looks at its value.
@@ -396,13 +423,13 @@ class Attribute(Operand, StandIn):
         b = builder()
         name, path = self._cortex_name, self._cortex_owner._cortex_path()
         sample = self._cortex_sample()
-        shape = None if sample is ABSENT else _shape(sample, name)
-        if index and ((shape and not _is_one_integer(sample)) or isinstance(sample, float | np.floating)):
+        shape = None if sample is ABSENT else shape_of(sample, name)
+        if index and ((shape and not is_one_integer(sample)) or isinstance(sample, float | np.floating)):
             raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
         if index:
             kind = b.knowledge.int_field(name)
         else:
-            name = b.knowledge.computed_name(name, sample)
+            name = b.knowledge.computed_name(name, sample, shape)
             kind = b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
         return b.emit(Field(name, path), kind.shape, dtype=kind.dtype, over=over)
@@ -420,7 +447,7 @@ class IndexableAttribute(IndexArithmetic, Attribute):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(self._cortex_sample(), np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
+        if self._cortex_is_numbers(self._cortex_sample()):
             return Tensor(self._cortex_value())[key]
         if not isinstance(key, int | slice):
             raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
@@ -433,22 +460,6 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self._cortex_tag() if self._cortex_is_text("the order") else self._cortex_items())
-
-
-def _is_one_integer(sample: Any) -> bool:
-    """Is this a torch tensor that Python takes for an integer?"""
-    return hasattr(sample, "detach") and sample.numel() == 1 and not sample.is_floating_point()
-
-
-def _shape(sample: Any, name: str) -> tuple[int, ...]:
-    """The shape of a real value used as a field."""
-    try:
-        array = np.asarray(sample.detach().cpu() if hasattr(sample, "detach") else sample)
-    except (TypeError, ValueError):
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiub":
-        raise fail(f"node.{name} is computed with, but its value is a {type(sample).__name__}, not numbers.")
-    return tuple(array.shape)
 
 
 def _indexes_an_array() -> bool:

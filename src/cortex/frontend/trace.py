@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -20,10 +20,12 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.frontend.arity.ahead import check_ahead
 from cortex.frontend.arity.at_once import insert, trace_form, trace_node
-from cortex.frontend.arity.check import check, check_ahead, is_checked, with_fewer_children
+from cortex.frontend.arity.check import check, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.numbers import numbers_in
 from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
@@ -35,24 +37,22 @@ from cortex.frontend.facts import Answer, Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
+from cortex.frontend.many_kinds import MANY, warn_of_many_kinds, why_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
-from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
+from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Fact, Model, Test
+from cortex.ra.ir import Fact, IsLeaf, Model, Test
 from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
-MOST_AHEAD = 64
-"""Numbers of children up to this are checked before a model is saved; each takes milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +90,39 @@ class Trace:
         self._forgotten = 0
         self._has_forgotten = False
         """Have requests seen before to be seen again?"""
+        self._waiting: dict[tuple[str, bool, Guard], Any] = {}
+        """Nodes that the last walk could not trace yet, each for all that ask and answer as it does."""
         self._checks = 0
         self._too_many = MANY
 
+    @contextmanager
+    def in_time(self, work: str = "tracing") -> Iterator[None]:
+        """Refuse models of which tracing finds no end, or compiling: of few kinds, it takes as long as it takes."""
+        if work != "tracing" and self.known_kinds < MANY:
+            yield
+            return
+        try:
+            with self._knowledge.clock.running():
+                yield
+        except OutOfTime:
+            raise self._endless(work) from None
+
+    def _endless(self, work: str) -> ModelError:
+        guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
+        count, seconds = len(guards), self._knowledge.clock.seconds
+        why = why_many_kinds(count, guards, self.accessors.said)
+        return ModelError(
+            f"{work} '{self._model.name}' takes longer than {seconds:g} s; it has {count} kinds of node by now. "
+            f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time.",
+            self._knowledge.definition,
+        )
+
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
+        with self.in_time():
+            self._explore()
+
+    def _explore(self) -> None:
         while self._exploration is None:
             exploration = Exploration(self._knowledge, self._tree)
             try:
@@ -108,6 +136,11 @@ class Trace:
     def name(self) -> str:
         """The name of the model."""
         return self._model.name
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What was learned of the model."""
+        return self._knowledge
 
     @property
     def explores(self) -> bool:
@@ -140,7 +173,10 @@ class Trace:
         Then nothing leads to children, and every node would be taken for a leaf.
         """
         k, exploration = self._knowledge, self._exploration
-        return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
+        if exploration is None or k.slots or k.lists:
+            return False
+        asked = {fact.answer for kind in self._tree.order for fact in kind.guard if fact.test == IsLeaf()}
+        return exploration.has_unknown_inner_kinds or (asked == {True} and not exploration.is_complete)
 
     def check_fields(self) -> None:
         """Refuse names in `fields` that the model never reads.
@@ -169,7 +205,8 @@ class Trace:
         roots = list(roots)
         called = ["root"] if len(roots) == 1 else [f"structures[{i}]" for i in range(len(roots))]
         try:
-            return self._see(roots)
+            with self.in_time():
+                return self._see(roots)
         except Exception as error:
             if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
                 self._refuse_unseen(roots)
@@ -180,6 +217,10 @@ class Trace:
 
         These are the nodes that their kinds are not right for, and those that the model cannot be traced for.
         """
+        with self.in_time():
+            return self._left(nodes)
+
+    def _left(self, nodes: Sequence[Any]) -> list[Any]:
         left = []
         for node in nodes:
             try:
@@ -200,8 +241,11 @@ class Trace:
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
         try:
-            for kind in self._tree.order:
-                check_ahead(self._knowledge, kind, MOST_AHEAD)
+            weights = self._knowledge.weights
+            numbers = numbers_in([*self._model.code(), *map(weights.shape, weights.names)])
+            with self.in_time():
+                for kind in self._tree.order:
+                    check_ahead(self._knowledge, kind, numbers)
         except Restart:
             self._forget()
             self._has_forgotten = True
@@ -215,12 +259,14 @@ class Trace:
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
         before, reach = self.version, self._reach()
-        done = False
+        done = has_looked = False
         while not done:
             self.explore()
             try:
                 requests = [*self._remembered, *roots] if self._has_forgotten else roots
                 done = self._see_once(self._model.roots(requests))
+                if done and not has_looked and self.is_partial:
+                    done, has_looked = False, True  # all nodes were taken for leaves
                 if done and self._remembered and not self._has_forgotten and reach != self._reach():
                     done, self._has_forgotten = False, True  # those seen before may have more nodes now
                 if done and self._model.explores and self.version != before:
@@ -320,9 +366,10 @@ class Trace:
                 self._look_below(root)
             if relations != self._reach():
                 return False
-        waiting: dict[tuple[str, bool, Guard], Any] = {}
+        waiting = self._waiting = {}
         failed: list[Failed] = []
-        for node in postorder(roots, k.children):
+        for number, node in enumerate(postorder(roots, k.children)):
+            k.clock.reached(number)
             seen = Seen(node, k)
             known = self._tree.find(seen.answer)
             if known is not None and is_checked(known, seen):

@@ -7,6 +7,7 @@ from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.builder import Builder, Value
 from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts, Shapes
+from cortex.frontend.field_shapes import check_shapes
 from cortex.frontend.kind_names import kind_name
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import Results
@@ -29,6 +30,7 @@ def trace_kind(k: Knowledge, facts: Facts) -> Traced:
     else:
         values = _agree(k, k.states, form, values, facts)
     results = {name: values[name].name for name in k.states.names if name in values}
+    check_shapes(b, tuple(results.values()))
     return Traced(facts.guard(), b.reachable(tuple(results.values())), results, shapes=facts.shapes)
 
 

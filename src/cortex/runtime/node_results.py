@@ -7,7 +7,7 @@ from typing import Any
 
 from cortex.errors import ModelError
 from cortex.frontend.torch.calls import Arguments
-from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.forms import Form, typed
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode
 from cortex.runtime.output import NodeStates
@@ -29,19 +29,20 @@ class NodeResults:
     ) -> None:
         """`calls` are the rows and nodes of the routine's calls."""
         rows = [row for row, _ in calls]
-        arrays: dict[str, Any] = {}
+        arrays: dict[tuple[str, str | None], Any] = {}
 
-        def of(form: Form, names: tuple[str, ...]) -> Any:
-            for name in names:
-                if name not in arrays:
-                    arrays[name] = tensor(states[name][rows])
-            return form.rebuild([arrays[name] for name in names])
+        def of(form: Form, names: tuple[str, ...]) -> list[Any]:
+            keys = list(zip(names, form.types(), strict=True))
+            for name, kind in keys:
+                if (name, kind) not in arrays:
+                    arrays[name, kind] = tensor(typed(states[name][rows], kind))
+            return [arrays[key] for key in keys]
 
         self.nodes = [node for _, node in calls]
-        self.result = of(routine.form, routine.names)
-        self.stored = {attribute: of(form, names) for attribute, form, names in routine.stored}
         self._form = routine.form
-        self._arrays = [arrays[name] for name in routine.names]
+        self._arrays = of(routine.form, routine.names)
+        self.result = routine.form.rebuild(self._arrays)
+        self.stored = {attribute: form.rebuild(of(form, names)) for attribute, form, names in routine.stored}
         self._rows: dict[int, list[int]] = {}
         for row, node in enumerate(self.nodes):
             self._rows.setdefault(id(node), []).append(row)

@@ -1,24 +1,31 @@
-"""Numbers of children that a kind of any arity has been checked for, as JSON: its lists, and the numbers in each.
+"""Numbers of children that a kind of any arity is for, as JSON: its lists, and the numbers in each.
 
-null                                   the kind is not of any arity, or needs no check
+null                                                        the kind is not of any arity, or needs no check
 {"lists": ["children"], "asked": [], "lengths": [[1], [2], [5]]}
+{"lists": ["left", "right"], "asked": [], "bits": "..."}    of very many: a bit for each entry of the table, in base 64
 """
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from typing import Any
 
 import numpy as np
 
 from cortex.frontend.arity.lengths import CheckedLengths
 
+MANY = 1024
+
 
 def encode_checked(checked: CheckedLengths | None) -> Any:
     """The numbers as what `json` writes."""
     if checked is None:
         return None
+    about = {"lists": list(checked.lists), "asked": sorted(checked.asked)}
     lengths = np.argwhere(checked.table).tolist()
-    return {"lists": list(checked.lists), "asked": sorted(checked.asked), "lengths": lengths}
+    if len(lengths) > MANY:
+        return {**about, "bits": b64encode(np.packbits(checked.table).tobytes()).decode("ascii")}
+    return {**about, "lengths": lengths}
 
 
 def decode_checked(data: Any) -> CheckedLengths | None:
@@ -29,6 +36,12 @@ def decode_checked(data: Any) -> CheckedLengths | None:
     if not 1 <= len(lists) <= 16:
         raise ValueError("lists of children")
     checked = CheckedLengths(lists, frozenset(map(str, data["asked"])))
+    if "bits" in data:
+        bits = np.unpackbits(np.frombuffer(b64decode(data["bits"], validate=True), np.uint8))
+        if not 0 <= len(bits) - checked.table.size < 8:
+            raise ValueError("numbers of children")
+        checked.table[...] = bits[: checked.table.size].reshape(checked.table.shape)
+        return checked
     for lengths in data["lengths"]:
         if any(type(n) is not int or n < 0 for n in lengths):
             raise ValueError("numbers of children")

@@ -28,6 +28,8 @@ def encode_interface(interface: Interface) -> dict[str, Any]:
         "name": interface.name,
         "takes": [interface.takes_list, interface.takes_tuple],
         "parameters": [[p.name, int(p.kind), _default(p)] for p in parameters],
+        "outside": list(interface.outside),
+        "compiled_in": dict(interface.compiled_in),
     }
 
 
@@ -37,8 +39,16 @@ def decode_interface(data: Any) -> Interface:
         inspect.Parameter(name, inspect._ParameterKind(kind), default=_given(default))
         for name, kind, default in data["parameters"]
     ]
-    takes = map(bool, data["takes"] if "takes" in data else [data["takes_list"]])
-    return Interface(str(data["name"]), inspect.Signature(parameters), *takes)
+    takes_list, takes_tuple = map(bool, data["takes"] if "takes" in data else [data["takes_list"], False])
+    outside, compiled_in = data.get("outside", []), data.get("compiled_in", {})  # which older files do not have
+    return Interface(
+        str(data["name"]),
+        inspect.Signature(parameters),
+        takes_list,
+        takes_tuple,
+        tuple(map(str, outside)),
+        {str(name): str(text) for name, text in compiled_in.items()},
+    )
 
 
 def _default(p: inspect.Parameter) -> list[Any]:

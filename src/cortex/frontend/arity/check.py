@@ -35,7 +35,7 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     lengths = _lengths(kind, seen)
     at = checked.checked_at(lengths)
     if at != lengths:
-        if _agrees_at(k, kind, seen, at):
+        if agrees_at(k, kind, seen, at):
             checked.add(at)
             return None
         return trace_kind(k, facts)
@@ -45,17 +45,6 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
         return own
     checked.add(lengths)
     return None
-
-
-def check_ahead(k: Knowledge, kind: Traced, most: int) -> None:
-    """Check a kind of any arity for all numbers of children up to `most` that no node has shown yet."""
-    checked, oracle = kind.checked, kind.found_from
-    if checked is None or oracle is None or len(checked.lists) != 1:
-        return
-    for count in range(most + 1):
-        lengths = {checked.lists[0]: count}
-        if lengths not in checked and _agrees_at(k, kind, oracle, lengths):
-            checked.add(lengths)
 
 
 def with_fewer_children(seen: Seen) -> Oracle | None:
@@ -71,7 +60,7 @@ def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:
     return {name: len(seen.knowledge.accessors.items(seen.node, name)) for name in kind.checked.lists}
 
 
-def _agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> bool:
+def agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> bool:
     """Is the kind right for a node like this one with these numbers of children?"""
     try:
         supposed = supposing(oracle, _with_equal_ones(k, lengths), imagined=k.model.explores)

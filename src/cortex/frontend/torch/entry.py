@@ -6,8 +6,8 @@ import inspect
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -21,7 +21,8 @@ from cortex.errors import ModelError
 from cortex.frontend.spans import is_library, span_of_function
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
-from cortex.frontend.torch.interface import Interface, nodes_among
+from cortex.frontend.torch.interface import Interface, nodes_among, refuse_other
+from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.outside import ClassAttributes, Space
 from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in, written_name
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
@@ -41,6 +42,10 @@ class Entry:
     scopes: list[Scope]
     cells: list[tuple[CellType, CellType, str]]
     """Cells of functions that hold dictionaries: those that are traced with, the functions' own, and the names."""
+    called: Any
+    """The module or the function itself."""
+    buffers_read: set[str] = field(default_factory=set)
+    """Buffers of integers and truth values that traces have read: code is compiled for their elements."""
 
     @classmethod
     def of_module(cls, module: torch.nn.Module) -> Entry:
@@ -61,7 +66,7 @@ class Entry:
             )
         name, found = type(module).__name__, rebuilt.routines
         weights = _tensors(module)
-        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells)
+        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells, module)
 
     @classmethod
     def of_function(cls, function: FunctionType) -> Entry:
@@ -80,7 +85,21 @@ class Entry:
             routines |= routines_of(module, rebuilt.rebuilt)
         name = written_name(function)
         functions, scopes, cells = rebuilt.routines, rebuilt.scopes, rebuilt.cells
-        return cls(name, routine, modules, routines, functions, weights, scopes, cells)
+        return cls(name, routine, modules, routines, functions, weights, scopes, cells, function)
+
+    def again(self, given: Any) -> Entry | None:
+        """The same of a module or function as it is now, which may be a copy; None of anything else."""
+        if not isinstance(given, torch.nn.Module | FunctionType):
+            return None
+        return entry_again(given, self.name)
+
+    def refuse_unfit(self) -> None:
+        """Refuse modules that are being trained, that nobody can look into, and weights that are not here."""
+        for module in self.modules.values():
+            _refuse_training(module)
+            _refuse_scripts(module)
+        for name, weight in self.weights.items():
+            _refuse_placement(name, weight)
 
     @cached_property
     def does_more(self) -> bool:
@@ -95,6 +114,21 @@ class Entry:
         """Call the module itself, hooks and all."""
         bound = inspect.BoundArguments(self.routine.signature, OrderedDict(arguments))
         return self.modules[""](*bound.args, **bound.kwargs)
+
+    @property
+    def is_trained(self) -> bool:
+        """Has it parameters that gradients are computed for?"""
+        return any(weight.requires_grad for weight in self.weights.values())
+
+    @cached_property
+    def closed_over(self) -> list[Any]:
+        """The collections that its functions take from the scopes around them."""
+        routines = (self.routine, *self.routines.values(), *self.functions.values())
+        return closed_over(getattr(r.original, "__func__", r.original) for r in routines)
+
+    def undisturbed(self) -> AbstractContextManager[None]:
+        """Tracing leaves nothing in these collections."""
+        return kept_collections(self.closed_over)
 
     @cached_property
     def params(self) -> dict[int, str]:
@@ -133,6 +167,13 @@ class Entry:
             found[id(scope)] = Space("", (scope, *(s for s in self.scopes if s.outer is scope)), names)
         return list(found.values())
 
+    def holds(self, x: Any) -> bool:
+        """Is this an attribute of one of the modules, or a global variable that their code reads?
+
+        Such an object is the same one in all calls, and code may ask whether it is.
+        """
+        return any(held is x for space in self.spaces for _, _, held in space.bound())
+
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Let calls of methods be seen."""
@@ -147,12 +188,17 @@ def entry_of(given: Any, weights: Any) -> Entry | None:
     if weights is not None:
         raise ModelError("weights= is given for a module, which has its own. Load them into it: load_state_dict(...).")
     entry = Entry.of_function(given) if isinstance(given, FunctionType) else Entry.of_module(given)
-    for module in entry.modules.values():
-        _refuse_training(module)
-        _refuse_scripts(module)
-    for name, weight in entry.weights.items():
-        _refuse_placement(name, weight)
+    entry.refuse_unfit()
     return entry
+
+
+def entry_again(given: Any, name: str) -> Entry:
+    """A module or function that new weights are read from; refused if it is not the one that was compiled as `name`."""
+    if isinstance(given, FunctionType):
+        refuse_other(name, written_name(given))
+        return Entry.of_function(given)
+    refuse_other(name, type(given).__name__)
+    return Entry.of_module(given)
 
 
 def as_call(example: Any) -> tuple[Any, ...]:
@@ -241,3 +287,8 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def tensor_of(array: Any) -> torch.Tensor:
     """An array as torch has it."""
     return torch.from_numpy(array)
+
+
+def gradients_wanted() -> bool:
+    """Would torch keep what gradients are computed from?"""
+    return torch.is_grad_enabled()

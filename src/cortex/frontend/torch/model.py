@@ -20,10 +20,11 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collections_passed import FRESH, Content
+from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
@@ -38,17 +39,18 @@ from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
-from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given
+from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
+from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
-from cortex.ra.ir import IsNone, Slot, TensorType
+from cortex.ra.ir import IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 MOST_ROLES = 64
@@ -64,7 +66,7 @@ class TorchModel(TracedModel):
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
         self.signature = signature
-        self.mode: Mode = "headed" if entry.does_more else "plain"
+        self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()
@@ -75,6 +77,7 @@ class TorchModel(TracedModel):
         self.changes = Changes()
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
+        self.array_forms = ArrayForms()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
@@ -90,6 +93,12 @@ class TorchModel(TracedModel):
         """States that are kept as another one, which is equal."""
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
+
+    def code(self) -> list[Any]:
+        """The module's own code and attributes, and the constants that it is called with."""
+        constants = [x for name, x in self.signature.example.items() if name not in self.signature.nodes]
+        routines = (*self.entry.routines.values(), *self.entry.functions.values())
+        return [*(r.function for r in routines), *self.entry.modules.values(), *constants]
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
@@ -194,7 +203,7 @@ class TorchModel(TracedModel):
             self.entry.traced(),
             stood_for,
             b.around.watched(),
-            tracing_mode(self.entry.params),
+            tracing_mode(self.entry.params, self.entry.buffers_read),
             RowByRow(),
             self.texts.tried(),
         ):
@@ -310,11 +319,12 @@ class TorchModel(TracedModel):
                 names = passed_names(b.role.tag, name, form, via)
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
-                return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
+                states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
+                return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
-                return self._tables.argument(name, deepcopy(content))
+                return self._tables.argument(name, copied(content))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
@@ -343,11 +353,7 @@ class TorchModel(TracedModel):
                     self._roles[key] = role
                     self.roles.append(role)
                     if len(self.roles) > MOST_ROLES:
-                        raise fail(
-                            f"{routine.label} is called with more than {MOST_ROLES} different constants, which makes "
-                            "as many different calls. What differs from node to node has to be a field of the node, "
-                            "or a tensor that is passed on: torch.tensor(0.0) at first."
-                        )
+                        raise too_many_roles(routine, given, MOST_ROLES)
                 return self._roles[key]
 
     def who_stores(self, b: TorchBuilder, steps: Steps, roles: list[Role]) -> Role | None:
@@ -377,7 +383,7 @@ class TorchModel(TracedModel):
         if type(value) is tuple:
             return Content.of(value) or value
         if not isinstance(value, FRESH):
-            return value
+            return value if self.entry.holds(value) else content_of_object(name, value) or value
         kind = next(kind for kind in FRESH if isinstance(value, kind))
         if b.is_memo(value):
             return kind
@@ -388,6 +394,11 @@ class TorchModel(TracedModel):
                 "tensors. Pass them as arguments of their own, or store them on the node."
             )
         return content
+
+    def need_calls(self, b: TorchBuilder) -> None:
+        """Let the nodes be calls from now on."""
+        if self.mode != "calls":
+            self._change_mode(b, "calls")
 
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
         k = b.knowledge
@@ -447,6 +458,7 @@ class TorchModel(TracedModel):
         names = tuple(value.name for value in values.values())
         self.links.settle(b, names)
         self.child_lists.learn(b, names)
+        self.array_forms.check(b, names)
         return values
 
     def _passes(self, b: TorchBuilder) -> dict[str, Value]:

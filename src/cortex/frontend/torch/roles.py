@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cortex.errors import ModelError
+from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, varying
 from cortex.frontend.torch.request_tensor import RowFunction
@@ -109,6 +111,22 @@ def passed_names(tag: str, parameter: str, form: Form, via: str) -> list[str]:
 def same_given(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     """Are two calls given the same, as far as roles know of it?"""
     return {name: key_of(value) for name, value in a.items()} == {name: key_of(value) for name, value in b.items()}
+
+
+def too_many_roles(routine: Routine, given: Mapping[str, Any], most: int) -> ModelError:
+    """Each call of a routine gets another constant."""
+    other = next((name for name, value in given.items() if len(key_of(value)) == 1), None)
+    if other is None:
+        return fail(
+            f"{routine.label} is called with more than {most} different constants, which makes as many different "
+            "calls. What differs from node to node has to be a field of the node, or a tensor that is passed on: "
+            "torch.tensor(0.0) at first."
+        )
+    return fail(
+        f"{routine.label} is called with more than {most} different objects as its argument '{other}', the last of "
+        f"which is a {type(given[other]).__name__}; as many different calls would be compiled. Make the object once, "
+        "in __init__, or pass what it holds as arguments of their own: numbers, texts or tensors."
+    )
 
 
 def key_of(value: Any) -> tuple[Any, ...]:

@@ -64,6 +64,42 @@ def log_1_plus(x: Value) -> Value:
     return pointwise.where(lost, x, corrected)
 
 
+SINH_NEAR = (1 / 362880, 1 / 5040, 1 / 120, 1 / 6, 1.0)
+"""sinh(x) / x in powers of x**2, the highest first: within half a unit in the last place for |x| <= 1."""
+
+
+def sinh(x: Value) -> Value:
+    """The hyperbolic sine: a series where e**x and e**-x would cancel; e**x in two factors where it would overflow."""
+    near = arithmetic("mul", x, _polynomial(arithmetic("mul", x, x), SINH_NEAR))
+    root, decay = _half_exponentials(x)
+    size = arithmetic("sub", root, decay)
+    far = pointwise.where(comparison("lt", x, fill(0.0)), unary("neg", size), size)
+    return pointwise.where(comparison("le", unary("abs", x), fill(1.0)), near, far)
+
+
+def cosh(x: Value) -> Value:
+    """The hyperbolic cosine."""
+    return arithmetic("add", *_half_exponentials(x))
+
+
+def _half_exponentials(x: Value) -> tuple[Value, Value]:
+    """e**|x| / 2 and e**-|x| / 2."""
+    root = unary("exp", arithmetic("mul", unary("abs", x), fill(0.5)))
+    half = arithmetic("mul", fill(0.5), root)
+    return arithmetic("mul", half, root), arithmetic("div", arithmetic("div", fill(0.5), root), root)
+
+
+TANHSHRINK_NEAR = (929569 / 638512875, -21844 / 6081075, 1382 / 155925, -62 / 2835, 17 / 315, -2 / 15, 1 / 3)
+"""(x - tanh(x)) / x**3 in powers of x**2, the highest first, for |x| <= 0.4."""
+
+
+def minus_tanh(x: Value) -> Value:
+    """x - tanh(x): a series near 0, where both are alike."""
+    square = arithmetic("mul", x, x)
+    near = arithmetic("mul", arithmetic("mul", square, x), _polynomial(square, TANHSHRINK_NEAR))
+    return pointwise.where(comparison("le", unary("abs", x), fill(0.4)), near, arithmetic("sub", x, unary("tanh", x)))
+
+
 def scaled(x: Value, factor: float) -> Value:
     """factor * x."""
     return x if factor == 1 else arithmetic("mul", fill(factor), x)
