@@ -22,7 +22,7 @@ test-pythons: $(foreach version,$(PYTHONS),.venv-$(version)/.ready)
 .venv-%/.ready: pyproject.toml CMakeLists.txt $(NATIVE)
 	test -x .venv-$*/bin/python || python$* -m venv .venv-$*
 	.venv-$*/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-	    print(*(each for each in extras["dev"] if not each.startswith(("torch", "cuda", "nvidia"))), sep="\n")' > .venv-$*/dev.txt
+	    print(*(each for each in extras["dev"] if not each.startswith("torch")), sep="\n")' > .venv-$*/dev.txt
 	.venv-$*/bin/pip install --quiet --editable . --requirement .venv-$*/dev.txt
 	touch $@
 

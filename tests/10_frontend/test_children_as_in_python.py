@@ -9,56 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from frontend_meaning import Node, evaluate
+from children_meaning import WEIGHTS, average, model_of, trees, value
+from frontend_meaning import evaluate
 
 import cortex
 from cortex.frontend.trace import Trace
-
-RNG = np.random.default_rng(0)
-WEIGHTS = {
-    "b": RNG.normal(size=3), "q": RNG.normal(size=3), "U": RNG.normal(size=(3, 3)) / 2,
-    "emb": RNG.normal(size=(5, 3)), "P": RNG.normal(size=(12, 3, 3)) / 2, "W": RNG.normal(size=(3, 6)) / 2,
-}  # fmt: skip
-
-
-def node(*children: Any, tag: str = "a", word: int = 1, cost: float = 0.5) -> Node:
-    return Node(children=list(children), tag=tag, word=word, cost=cost)
-
-
-def trees() -> list[Node]:
-    """Nodes of one to seven children, of two tags, on two levels."""
-    leaves = [node(tag="ab"[i % 2], word=i % 5, cost=float(i % 4)) for i in range(9)]
-    wide = [node(*leaves[:n], tag="b", word=n % 5, cost=n) for n in (1, 2, 3, 4, 7)]
-    return [*wide, node(wide[2], *leaves[3:5], wide[0], cost=2.0), node(wide[1], wide[1], word=3)]
-
-
-class Numpy:
-    """What the functions of Cortex mean."""
-
-    def sum(self, items: Any) -> Any:
-        return np.sum(list(items), axis=0)
-
-    def mean(self, items: Any) -> Any:
-        return np.mean(list(items), axis=0)
-
-    def max(self, items: Any) -> Any:
-        return np.max(list(items), axis=0)
-
-    def softmax(self, items: Any) -> Any:
-        powers = np.exp(list(items))
-        return list(powers / powers.sum(axis=0))
-
-    def concat(self, items: Any) -> Any:
-        return np.concatenate(list(items))
-
-    def where(self, condition: Any, x: Any, y: Any) -> Any:
-        return np.where(condition, x, y)
-
-    def zeros(self, size: int) -> Any:
-        return np.zeros(size)
-
-    tanh = staticmethod(np.tanh)
-
 
 CASES: list[Callable[..., Any]] = []
 
@@ -69,10 +24,6 @@ def case(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # Helpers that get the list.
-
-
-def average(c: Any, xs: Any) -> Any:
-    return c.sum(xs) / len(xs)
 
 
 @case
@@ -350,30 +301,6 @@ def scaled_by_a_field(c: Any, f: Any, n: Any, w: Any) -> Any:
     return c.sum(f(k) * k.cost + w.emb[k.word] for k in n.children) / len([k.word for k in n.children])
 
 
-class Weights:
-    def __init__(self, weights: dict[str, Any]) -> None:
-        self.__dict__.update(weights)
-
-
-def model_of(body: Callable[..., Any]) -> Any:
-    @cortex.model
-    def f(node: Any, w: Any) -> Any:
-        if node.is_leaf:
-            return w.emb[node.word]
-        return cortex.tanh(body(cortex, lambda k: f(k, w), node, w))
-
-    return f
-
-
-def value(body: Callable[..., Any], at: Any) -> Any:
-    """What plain Python and NumPy give."""
-    if not at.children:
-        return WEIGHTS["emb"][at.word]
-    for each in at.children:
-        each.is_leaf = not each.children
-    return np.tanh(body(Numpy(), lambda k: value(body, k), at, Weights(WEIGHTS)))
-
-
 @pytest.mark.parametrize("body", CASES, ids=lambda body: body.__name__)
 def test_as_in_python(body: Callable[..., Any]) -> None:
     trace = Trace(model_of(body), WEIGHTS)
@@ -391,92 +318,3 @@ def test_compiled(has_examples: bool) -> None:
         fast = cortex.compile(model_of(body), WEIGHTS, examples=trees()[:2] if has_examples else None)
         for tree in trees():
             np.testing.assert_allclose(fast(tree).out, value(body, tree), rtol=1e-5, atol=1e-6)
-
-
-# The same expression for every child stays one kind, whatever the number of children.
-
-
-def kept_sum(c: Any, f: Any, n: Any, w: Any) -> Any:
-    return c.sum(f(k) for k in n.children) + c.sum([w.U @ f(k) for k in n.children])
-
-
-def kept_mean_and_extremes(c: Any, f: Any, n: Any, w: Any) -> Any:
-    hs = [f(k) for k in n.children]
-    return c.mean(hs) + c.max(hs) * c.sum(w.b for _ in n.children)
-
-
-def kept_attention(c: Any, f: Any, n: Any, w: Any) -> Any:
-    a = c.softmax(w.q @ f(k) for k in n.children)
-    return c.sum(a_k * f(k) for a_k, k in zip(a, n.children, strict=True))
-
-
-def kept_fields(c: Any, f: Any, n: Any, w: Any) -> Any:
-    return c.sum(c.where((k.cost > 1) & (k.cost < 3), f(k) * k.cost, w.emb[k.word]) for k in n.children)
-
-
-def kept_helper(c: Any, f: Any, n: Any, w: Any) -> Any:
-    return average(c, [f(k) for k in n.children]) + sum(f(k) for k in n.children)
-
-
-KEPT = [kept_sum, kept_mean_and_extremes, kept_attention, kept_fields, kept_helper]
-
-
-@pytest.mark.parametrize("body", KEPT, ids=lambda body: body.__name__)
-def test_one_kind_of_any_arity(body: Callable[..., Any]) -> None:
-    trace = Trace(model_of(body), WEIGHTS)
-    trace.explore()
-    for tree in trees():
-        np.testing.assert_allclose(evaluate(trace, tree)["out"], value(body, tree), rtol=1e-5, atol=1e-6)
-    assert [kind.name for kind in trace.model().kinds] == ["leaf", "inner"]
-
-
-# No leaf has a branch of its own: a reduction over no children is 0, and a base case may be said in other words.
-
-
-def test_an_empty_list_is_the_base_case() -> None:
-    @cortex.model
-    def largest(node: Any, w: Any) -> Any:
-        hs = [largest(k, w) for k in node.children]
-        if not hs:
-            return w.emb[node.word]
-        return cortex.max(hs) * len(hs)
-
-    def expected(at: Node) -> Any:
-        hs = [expected(k) for k in at.children]
-        return np.max(hs, axis=0) * len(hs) if hs else WEIGHTS["emb"][at.word]
-
-    trace = Trace(largest, WEIGHTS)
-    for tree in trees():
-        np.testing.assert_allclose(evaluate(trace, tree)["out"], expected(tree), rtol=1e-6)
-
-
-@pytest.mark.parametrize("collect", [list, tuple, iter])
-def test_a_collection_of_no_children_is_reduced_to_zero(collect: Callable[..., Any]) -> None:
-    @cortex.model
-    def total(node: Any, w: Any) -> Any:
-        return cortex.tanh(w.emb[node.word] + w.U @ cortex.sum(collect([total(k, w) for k in node.children])))
-
-    def expected(at: Node) -> Any:
-        below = sum((expected(k) for k in at.children), np.zeros(3))
-        return np.tanh(WEIGHTS["emb"][at.word] + WEIGHTS["U"] @ below)
-
-    trace = Trace(total, WEIGHTS)
-    for tree in trees():
-        np.testing.assert_allclose(evaluate(trace, tree)["out"], expected(tree), rtol=1e-5)
-    assert len(trace.model().kinds) == 1
-
-
-def test_a_number_of_children_is_checked_when_it_is_met() -> None:
-    """A guess that is right for the numbers it was confirmed for need not be so for others."""
-
-    def first_six(xs: list[Any]) -> Any:
-        return cortex.sum(xs[:6])
-
-    @cortex.model
-    def cut(node: Any, w: Any) -> Any:
-        return w.b if node.is_leaf else first_six([cut(k, w) for k in node.children])
-
-    fast = cortex.compile(cut, {"b": np.ones(2)})
-    for n in (2, 5, 6, 7, 9, 70, 3):
-        np.testing.assert_array_equal(fast(node(*[node()] * n)).out, np.full(2, min(n, 6)))
-    np.testing.assert_array_equal(fast([node(*[node()] * n) for n in (8, 4, 300)]).out[:, 0], [6, 4, 6])

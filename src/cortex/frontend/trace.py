@@ -217,8 +217,7 @@ class Trace:
         for node in nodes:
             try:
                 seen = Seen(node, self._knowledge)
-                present: dict[Test, Answer] = {}
-                kind = self._tree.find(seen.answer, present)
+                kind = self._tree.find(seen.answer, present := dict[Test, Answer]())
                 seen = Supposed(seen, {}, present) if present else seen
                 if kind is None or not (is_checked(kind, seen) or self._checked(kind, Facts(seen)) is None):
                     left.append(node)
@@ -405,8 +404,7 @@ class Trace:
             kind = trace_node(self._knowledge, Facts(fewer))
             if not widen(self._knowledge, self._tree, kind, seen) and kind.checked is not None:
                 insert(self._knowledge, self._tree, kind)
-        found = self._tree.find(seen.answer)
-        return found is not None and is_checked(found, seen)
+        return (found := self._tree.find(seen.answer)) is not None and is_checked(found, seen)
 
     def _reach(self) -> tuple[int, ...]:
         """Changes when more nodes may be reached than before."""

@@ -107,7 +107,11 @@ def check_items(attempt: Attempt, lists: tuple[str, ...], lengths: Lengths, kind
             other = attempt(lengths, {test: not is_none})
         except (NeedsExample, NeedsStates):
             raise NotAlike(f"what it does where '{test.name}' of a child is None is not known") from None
-        same = isinstance(other, Traced) and (other.lets, other.results) == (kind.lets, kind.results)
+        same = (
+            isinstance(other, Traced)
+            and (other.lets, other.results) == (kind.lets, kind.results)
+            and set(asked_of_items(other.guard, lists)) <= {test for test, _ in asked}
+        )
         fails_for_none = not isinstance(other, Traced) and not is_none
         if not same and not fails_for_none:
             raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
