@@ -37,6 +37,7 @@ from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_type_of_node
+from cortex.frontend.node_identity import refuse_identity
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
@@ -77,6 +78,7 @@ class Trace:
             raise ModelError(f"a {type(model).__name__} is not a model; decorate the function with @cortex.model.")
         if isinstance(model, RecursiveModel):
             refuse_type_of_node(model.function.__code__, model.node_parameter)
+            refuse_identity(model.function)
         self.weights = Weights.of(weights)
         self.accessors = model.accessors(fields, children)
         self._model = model

@@ -23,7 +23,8 @@ from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.interface import Interface, nodes_among
 from cortex.frontend.torch.outside import ClassAttributes, Space
-from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in, written_name
+from cortex.frontend.torch.rebuild import Rebuilt, Scope, comparing_nodes, names_in, written_name
+from cortex.frontend.torch.rewrite_is import rewrite_is
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
 from cortex.frontend.torch.serving import Request
 
@@ -107,6 +108,16 @@ class Entry:
     def seen_code(self) -> set[CodeType]:
         """The code of all functions whose calls are seen."""
         return {r.function.__code__ for r in (*self.routines.values(), *self.functions.values())}
+
+    @cached_property
+    def _methods_of_nodes(self) -> dict[CodeType, CodeType]:
+        return {}
+
+    def of_node(self, method: FunctionType) -> FunctionType:
+        """A method of the user's nodes as it is run on what stands for one."""
+        code = self._methods_of_nodes.setdefault(method.__code__, rewrite_is(method.__code__))
+        self.seen_code.add(code)
+        return comparing_nodes(method, code)
 
     @cached_property
     def interface(self) -> Interface:

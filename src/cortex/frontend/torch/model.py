@@ -41,6 +41,7 @@ from cortex.frontend.torch.results import returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
+from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
@@ -84,7 +85,8 @@ class TorchModel(TracedModel):
         self._by_way: set[str] = set()
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
-        self._alive: list[Any] = []
+        self.kept: list[Any] = []
+        """Objects that nodes are compared with by identity."""
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
 
@@ -177,6 +179,8 @@ class TorchModel(TracedModel):
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
             result = self._run(b)
+            for lent in b.lent:
+                lent.refuse_change()
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 
@@ -187,7 +191,6 @@ class TorchModel(TracedModel):
     @contextmanager
     def _tracing(self, k: Knowledge, facts: Facts, rehearsal: Rehearsal | None = None) -> Iterator[TorchBuilder]:
         b = TorchBuilder(k, facts, model=self, around=Outside(self.entry.spaces, self.changes), rehearsal=rehearsal)
-        self._alive.append(b.places)  # code may remember nodes by id(node)
         stood_for = self._tables.stood_for(dictionaries(self.entry))
         with (
             building(b),
@@ -240,6 +243,8 @@ class TorchModel(TracedModel):
                 )
             look_into(b, name, value, result)
         refuse_other_result_next_time(b, result, {**given, b.role.node_parameter: root})
+        if b.rehearsal is None:
+            learn_sharing(b, result, {name: given[name] for name in passed})
         return result
 
     def _node(self, b: TorchBuilder) -> Any:
