@@ -1,10 +1,11 @@
-"""`is` between nodes and `id(node)`: Python answers for the stand-ins without asking them, so they are found in code."""
+"""`is` between nodes and `id(node)`: Python answers without asking the stand-ins, so they are found in the code."""
 
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator
-from types import CodeType, FunctionType
+from collections.abc import Callable, Iterator
+from types import CellType, CodeType, FunctionType
+from typing import Any
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import is_library, span_at
@@ -13,19 +14,19 @@ FROM_OUTSIDE = ("LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE")
 """What loads something that is no node: a constant, a class, a function."""
 
 
-def refuse_identity(function: FunctionType) -> None:
+def refuse_identity(function: Callable[..., Any]) -> None:
     """Refuse a model, or a function of the user's that it names, that asks whether two objects are one."""
-    for code in _codes_of(function, set()):
-        at = compares_objects(code)
-        asks = (i.offset for i in dis.get_instructions(code) if (i.opname, i.argval) == ("LOAD_GLOBAL", "id"))
+    for inner in (code for found in functions_of(function) for code in codes(found.__code__)):
+        at = compares_objects(inner)
+        asks = (i.offset for i in dis.get_instructions(inner) if (i.opname, i.argval) == ("LOAD_GLOBAL", "id"))
         at = next(asks, None) if at is None else at
         if at is not None:
             raise ModelError(
                 "objects are compared by `is` or by id(...) here, and a model is traced with stand-ins for the nodes, "
-                "of which there is another one for each way to a node. Give the nodes numbers and compare those: "
-                'fields={"number": lambda node: id(node)}, node.left.number == node.right.number. A torch module may '
+                "of which there is another one for each way to a node. Let a field say it: "
+                'fields={"is_twice": lambda node: node.left is node.right}, and test node.is_twice. A torch module may '
                 "compare nodes by `is` and by ==.",
-                span_at(code, at),
+                span_at(inner, at),
             )
 
 
@@ -48,16 +49,25 @@ def _is_from_outside(before: list[dis.Instruction]) -> bool:
     return at >= 0 and before[at].opname in FROM_OUTSIDE
 
 
-def _codes_of(function: FunctionType, seen: set[CodeType]) -> Iterator[CodeType]:
-    for code in codes(function.__code__):
-        if code in seen:
+def functions_of(function: Callable[..., Any]) -> Iterator[FunctionType]:
+    """A function, and the user's functions that it names, and so on."""
+    todo: list[Any] = [function]
+    seen: list[Any] = []
+    while todo:
+        at = todo.pop()
+        if not isinstance(at, FunctionType) or is_library(at.__code__.co_filename) or at in seen:
             continue
-        seen.add(code)
-        yield code
-        for name in code.co_names:
-            found = function.__globals__.get(name)
-            if isinstance(found, FunctionType) and not is_library(found.__code__.co_filename):
-                yield from _codes_of(found, seen)
+        seen.append(at)
+        yield at
+        todo += (cell.cell_contents for cell in at.__closure__ or () if _is_bound(cell))
+        todo += (at.__globals__.get(name) for code in codes(at.__code__) for name in code.co_names)
+
+
+def _is_bound(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:

@@ -326,6 +326,7 @@ class Trace:
             try:
                 if known is None and self._widened(seen):
                     continue
+                known = known or self._tree.find(seen.answer)
                 kind = trace_kind(k, facts) if known is None else self._checked(known, facts)
                 if kind is None:
                     continue

@@ -144,6 +144,19 @@ class Entry:
             found[id(scope)] = Space("", (scope, *(s for s in self.scopes if s.outer is scope)), names)
         return list(found.values())
 
+    def held(self) -> Iterator[dict[str, Any]]:
+        """What code can read by name: from the spaces, parameters, variables of outer functions, and defaults."""
+        yield from ({name: x for _, name, x in space.bound()} for space in self.spaces)
+        for module in self.modules.values():
+            for part in module.modules():
+                yield part._parameters
+                yield part._buffers
+        for routine in (*self.routines.values(), *self.functions.values()):
+            yield dict(inspect.getclosurevars(routine.function).nonlocals)
+            defaults = routine.function.__defaults__ or ()
+            names = routine.function.__code__.co_varnames[: routine.function.__code__.co_argcount]
+            yield dict(zip(reversed(names), reversed(defaults), strict=False))
+
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Let calls of methods be seen."""

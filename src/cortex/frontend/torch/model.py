@@ -12,10 +12,12 @@ from itertools import zip_longest
 from typing import Any
 
 from cortex.errors import ModelError
+from cortex.frontend.arity.mentions import Mentions, mentions
 from cortex.frontend.builder import Builder, Value, building
 from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import Results, TracedModel
+from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
@@ -126,6 +128,12 @@ class TorchModel(TracedModel):
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
         """None: the arguments beside the node come with requests."""
         return {}
+
+    def mentions(self) -> Mentions:
+        """The numbers that the user's code knows, also by attributes of modules and by arguments."""
+        code = {inner for code in self.entry.seen_code for inner in codes(code)}
+        given = [*self.signature.example.values(), *(x for role in self.roles for x in role.given.values())]
+        return mentions(code, self.entry.held(), given)
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
