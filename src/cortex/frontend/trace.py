@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
-from cortex.frontend.arity.check import check, check_ahead, is_checked, with_fewer_children
+from cortex.frontend.arity.check import check, check_ahead, is_checked, refuse_large_kind, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.say_why import say_why
@@ -332,6 +332,7 @@ class Trace:
                     continue
                 learn_counts(k, kind.guard)
                 if known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
+                    refuse_large_kind(k, kind)
                     self._tree.insert(kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
-from cortex.frontend.arity.mentions import EXACT, LARGEST, Mentions
+from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, Mentions
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.widen import asked_of_items, fits, open_lengths
 from cortex.frontend.decision import Traced
@@ -17,7 +17,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.spans import span_at
 from cortex.frontend.trace_kind import trace_kind
-from cortex.ra.ir import IsNone
+from cortex.ra.ir import Field, IsNone, State
 
 
 def is_checked(kind: Traced, seen: Seen) -> bool:
@@ -89,6 +89,19 @@ def _refuse_too_many(k: Knowledge, mentioned: Mentions, lengths: Lengths) -> Non
         "such nodes fewer children.",
         span,
     )
+
+
+def refuse_large_kind(k: Knowledge, kind: Traced) -> None:
+    """Refuse a kind that would be compiled for very many children one by one."""
+    paths = (let.op.path for let in kind.lets if isinstance(let.op, State | Field))
+    children = {path[0] for path in paths if path}
+    if len(children) > LARGEST_OWN:
+        raise ModelError(
+            f"model '{k.name}' computes with {len(children)} children of a node one by one, not alike for any number "
+            f"of them, and that is compiled for {LARGEST_OWN} at most. Do the same for all children of a node (code "
+            "such as node.children[:300], or a branch for their number, does not), or give nodes fewer children.",
+            k.definition,
+        )
 
 
 def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:

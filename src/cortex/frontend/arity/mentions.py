@@ -24,6 +24,8 @@ NEAR = 8
 """Numbers of children that are at most so much larger than a mentioned number are traced themselves."""
 LARGEST = 1 << 15
 """No node is traced with more children."""
+LARGEST_OWN = 256
+"""No kind of its own is compiled for more: that takes a time that grows with the square of the number."""
 
 COUNTS = frozenset(
     ("len", "enumerate", "range", "size", "shape", "numel", "count", "index", "islice", "__len__", "Counter")
