@@ -6,13 +6,25 @@ READY  := .venv/.ready
 FAST   := $(wildcard tests/[1-6]?_*)
 NATIVE := $(shell find native -type f 2>/dev/null)
 
-.PHONY: demo test test-aarch64 check golden bench performance primitives fuzz clean
+.PHONY: demo test test-pythons test-aarch64 check golden bench performance primitives fuzz clean
 
 demo: $(READY)
 	$(BIN)/cortex demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# The versions of Python beside the one of .venv. Torch is not installed there: tests that need it are skipped.
+PYTHONS := 3.12 3.13
+test-pythons: $(foreach version,$(PYTHONS),.venv-$(version)/.ready)
+	for version in $(PYTHONS); do .venv-$$version/bin/python -m pytest -q -n 2 --dist worksteal || exit 1; done
+
+.venv-%/.ready: pyproject.toml CMakeLists.txt $(NATIVE)
+	test -x .venv-$*/bin/python || python$* -m venv .venv-$*
+	.venv-$*/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	    print(*(each for each in extras["dev"] if not each.startswith(("torch", "cuda", "nvidia"))), sep="\n")' > .venv-$*/dev.txt
+	.venv-$*/bin/pip install --quiet --editable . --requirement .venv-$*/dev.txt
+	touch $@
 
 # Packages for AArch64, in an emulator: installs Debian's packages for that where they are missing, which takes root.
 test-aarch64: $(READY)
@@ -48,7 +60,7 @@ fuzz: $(READY)
 	CORTEX_FUZZ=long $(BIN)/python -m pytest -q $(sort $(dir $(shell grep -rlE 'CORTEX_FUZZ|breadth|hypothesis' tests/*/ --include='*.py')))
 
 clean:
-	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # Python files are picked up as they are (an editable install); only native sources and dependencies matter here.
 $(READY): pyproject.toml CMakeLists.txt $(NATIVE)

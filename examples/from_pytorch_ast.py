@@ -40,6 +40,7 @@ class Node:
         self.children = [Node(child) for child in ast.iter_child_nodes(tree)]
 
 
+@torch.no_grad()
 def main():
     functions = [json.dumps, json.loads, textwrap.wrap, textwrap.dedent, inspect.getdoc, ast.walk]
     trees = [Node(ast.parse(textwrap.dedent(inspect.getsource(f)))) for f in functions]

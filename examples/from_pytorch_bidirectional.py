@@ -52,6 +52,7 @@ def tree(depth):
     return Node(random.randrange(WORDS), [tree(depth - 1) for _ in range(random.randint(1, 3) if depth else 0)])
 
 
+@torch.no_grad()
 def main():
     random.seed(0)
     trees = [tree(4) for _ in range(4)]

@@ -51,6 +51,7 @@ def graph(size):
     return Vertex(0, made[-3:])
 
 
+@torch.no_grad()
 def main():
     random.seed(0)
     graphs = [graph(size) for size in (12, 24, 36)]

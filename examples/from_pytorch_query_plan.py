@@ -48,6 +48,7 @@ class PlanCost(nn.Module):
         return self.cost(self.encode(plan))
 
 
+@torch.no_grad()
 def main():
     plans = json.loads(PLANS)
     module = PlanCost().eval()

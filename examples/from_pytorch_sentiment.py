@@ -60,6 +60,7 @@ class TreeLSTM(nn.Module):
         return torch.log_softmax(self.out(h), dim=1)
 
 
+@torch.no_grad()
 def main():
     vocabulary = {}
     parsed = read_ptb(SENTENCES, words=lambda word: vocabulary.setdefault(word, len(vocabulary)))

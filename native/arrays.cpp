@@ -26,9 +26,8 @@ nb::object entry(const nb::object& mapping, const std::string& key) {
   return nb::steal(found);
 }
 
-// An array of the forest, and the integers in it.
+// The integers in an array of the forest. Valid until Python code runs, which may give the array other memory.
 struct Ints {
-  nb::object array;
   const std::int32_t* at;
   std::size_t length;
 };
@@ -40,8 +39,7 @@ Ints view_ints(const nb::object& source, const std::string& what, std::size_t le
       (length != kAnyLength && PyArray_DIM(array, 0) != static_cast<npy_intp>(length))) {
     structure_error("the forest's " + what + " is not the array that it was made with");
   }
-  return {source, static_cast<const std::int32_t*>(PyArray_DATA(array)),
-          static_cast<std::size_t>(PyArray_DIM(array, 0))};
+  return {static_cast<const std::int32_t*>(PyArray_DATA(array)), static_cast<std::size_t>(PyArray_DIM(array, 0))};
 }
 
 std::vector<std::int32_t> copy_ints(const nb::object& source, const std::string& what, std::size_t length) {
@@ -55,24 +53,36 @@ std::string known_relations(const nb::object& forest) {
   return brief_repr(names.ptr());
 }
 
+// A slot as the forest gives it. Its memory is looked at after all relations have been asked for.
+struct Slot {
+  nb::object array;
+  std::string what;
+};
+
 // A list relation as the forest gives it: pointers and indices, or several slots that make up a list.
 struct List {
-  std::vector<Ints> slots;
+  std::vector<Slot> slots;
   std::vector<std::int32_t> ptr, idx;
 };
 
 struct Relations {
-  std::vector<Ints> slots;
+  std::vector<Slot> slots;
   std::vector<List> lists;
 };
 
-Ints read_slot(const nb::object& forest, const std::string& name, std::size_t n) {
+std::vector<Ints> view_slots(const std::vector<Slot>& slots, std::size_t n) {
+  std::vector<Ints> views;
+  for (const Slot& slot : slots) views.push_back(view_ints(slot.array, slot.what, n));
+  return views;
+}
+
+Slot read_slot(const nb::object& forest, const std::string& name) {
   const nb::object found = entry(forest.attr("slots"), name);
   if (!found.is_valid()) {
     structure_error("the model follows '" + name + "', and the forest has only the relations " +
                     known_relations(forest) + "; make it with a slot '" + name + "'");
   }
-  return view_ints(found, "slot '" + name + "'", n);
+  return {found, "slot '" + name + "'"};
 }
 
 List copy_list(nb::handle source, const std::string& name, std::size_t n) {
@@ -95,7 +105,7 @@ List copy_list(nb::handle source, const std::string& name, std::size_t n) {
 List read_list(const nb::object& forest, const Accessor& list, std::size_t n) {
   if (list.is_parts() && entry(forest.attr("slots"), list.parts().front().text()).is_valid()) {
     List result;
-    for (const Attribute& part : list.parts()) result.slots.push_back(read_slot(forest, part.text(), n));
+    for (const Attribute& part : list.parts()) result.slots.push_back(read_slot(forest, part.text()));
     return result;
   }
   const nb::object lists = forest.attr("lists");
@@ -121,14 +131,18 @@ void lay_out(const Relations& relations, std::size_t n, Graph& graph) {
   graph.edge_start.resize(n + 1);
   graph.edge_child.resize(most);
   graph.list_len.resize(n * relations.lists.size());
+  const std::vector<Ints> slots = view_slots(relations.slots, n);
+  std::vector<std::vector<Ints>> of_lists;
+  for (const List& list : relations.lists) of_lists.push_back(view_slots(list.slots, n));
   std::int32_t* next = graph.edge_child.data();
   std::int32_t* length = graph.list_len.data();
   for (std::size_t v = 0; v < n; ++v) {
     graph.edge_start[v] = next - graph.edge_child.data();
-    for (const Ints& slot : relations.slots) *next++ = slot.at[v];
-    for (const List& list : relations.lists) {
+    for (const Ints& slot : slots) *next++ = slot.at[v];
+    for (std::size_t l = 0; l < of_lists.size(); ++l) {
+      const List& list = relations.lists[l];
       const std::int32_t* before = next;
-      for (const Ints& slot : list.slots) {
+      for (const Ints& slot : of_lists[l]) {
         const std::int32_t child = slot.at[v];
         if (child != -1) *next++ = child;
       }
@@ -266,7 +280,7 @@ void Request::copy_relations() {
   const auto n = static_cast<std::size_t>(count);
   Relations relations;
   for (const Accessor& slot : spec_.slots)
-    relations.slots.push_back(read_slot(forest_, slot.attribute().text(), n));
+    relations.slots.push_back(read_slot(forest_, slot.attribute().text()));
   for (const Accessor& list : spec_.lists) relations.lists.push_back(read_list(forest_, list, n));
   lay_out(relations, n, graph_);
   find_heights(graph_, check_range(graph_, n), nb::none());
@@ -305,7 +319,7 @@ std::string name_of_node(nb::handle names, std::int32_t node) {
 void check_forest(nb::list slots, nb::list lists, std::int64_t num_nodes, nb::handle names) {
   const auto n = static_cast<std::size_t>(num_nodes);
   Relations relations;
-  for (nb::handle slot : slots) relations.slots.push_back(view_ints(nb::borrow(slot), "slots", n));
+  for (nb::handle slot : slots) relations.slots.push_back({nb::borrow(slot), "slots"});
   for (nb::handle list : lists)
     relations.lists.push_back(copy_list(list, nb::cast<std::string>(nb::object(list[2])), n));
   Graph graph;

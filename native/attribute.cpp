@@ -38,12 +38,13 @@ Attribute::Attribute(PyObject* name) {
 }
 
 PyObject* Attribute::get_slowly(PyObject* node) const {
-  PyTypeObject* type = Py_TYPE(node);
   PyObject* value = nullptr;
   const int found = look_up(node, name_.ptr(), &value);
   if (found < 0) throw nb::python_error();
 
-  PyObject* in_class = _PyType_Lookup(type, name_.ptr());
+  // Reading may have given the node another class, and have freed the one it had: look at the present one.
+  PyTypeObject* const type = Py_TYPE(node);
+  PyObject* const in_class = _PyType_Lookup(type, name_.ptr());
   if (found == 0 && in_class && Py_TYPE(in_class) == &PyProperty_Type) {
     // The property exists and raised AttributeError itself: that is the user's error, not an absent attribute.
     return own(PyObject_GetAttr(node, name_.ptr())).release().ptr();

@@ -108,6 +108,11 @@ void Bound::run() {
   run_.write_roots();
 }
 
+void Bound::use(nb::handle_t<Program> program) {
+  refuse_if_busy();
+  run_.use(nb::borrow(program));
+}
+
 void Bound::refuse_if_busy() const {
   if (is_busy_)
     python_error(PyExc_RuntimeError, "a bound request is used by two threads at once, and it has one set of arrays; "

@@ -18,6 +18,9 @@ class Bound {
   // Read the fields from their arrays, run the program, and write the states at the roots.
   void run();
 
+  // From now on, run `program`: the same code with other weights.
+  void use(nb::handle_t<Program> program);
+
   // By name, the array of each field in the user's order: int64 or float32. One that the model's control flow reads is
   // read-only, since other values could need other code; where the model reads no such field of a node, it is 0.
   nb::dict fields() const;

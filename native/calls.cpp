@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "errors.hpp"
+#include "signals.hpp"
 
 namespace cortex {
 
 namespace {
-
-constexpr std::size_t kSignalInterval = 1 << 16;  // calls between two looks for Ctrl-C
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t with) { return (hash ^ with) * 0x9E3779B97F4A7C15u; }
 
@@ -57,8 +56,12 @@ std::int32_t Calls::start(PyObject* request) {
   first_given_ = given_.size();
   const nb::object tensors = nb::handle(request).attr("tensors");
   Tensors given;
-  for (const nb::object& name : spec_.tensors) given.push_back(PyDict_GetItemWithError(tensors.ptr(), name.ptr()));
-  if (PyErr_Occurred()) throw nb::python_error();
+  for (const nb::object& name : spec_.tensors) {
+    PyObject* const found = PyDict_GetItemWithError(tensors.ptr(), name.ptr());
+    if (!found && PyErr_Occurred()) throw nb::python_error();
+    given.push_back(found);
+    if (found) tensors_.push_back(nb::borrow(found));
+  }
   given_.push_back(std::move(given));
   const std::int32_t head = call(0, request, -1, -1, 0, static_cast<std::int32_t>(given_.size()) - 1);
   if (spec_.follows) make_all(head);
@@ -79,9 +82,10 @@ std::int32_t Calls::call(std::int32_t role, PyObject* node, std::int32_t caller,
     structure_error("the module makes more than " + std::to_string(most_) +
                     " calls for one request; is there a cycle below the node?");
   }
-  calls_.push_back({Py_NewRef(node), role, caller, way, item, given, request_});
+  calls_.push_back({node, role, caller, way, item, given, request_});
+  Py_INCREF(node);
   found = static_cast<std::int32_t>(calls_.size()) - 1;
-  if (calls_.size() % kSignalInterval == 0 && PyErr_CheckSignals() < 0) throw nb::python_error();
+  look_for_signals(calls_.size());
   return static_cast<std::int32_t>(calls_.size()) - 1;
 }
 
@@ -231,7 +235,9 @@ PyObject* Calls::value(std::int32_t number, std::size_t attribute_number) {
 void Calls::clear() {
   if (request_ < 0) return;
   std::vector<Call> calls = std::move(calls_);  // what is freed may run code of the user's
+  const std::vector<nb::object> tensors = std::move(tensors_);
   calls_.clear();
+  tensors_.clear();
   given_.clear();
   made_.clear();
   made_calls_.clear();

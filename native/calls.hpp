@@ -92,7 +92,7 @@ class Calls {
   std::size_t bytes() const;
 
  private:
-  using Tensors = std::vector<PyObject*>;  // by number, null where one is not given; borrowed from requests
+  using Tensors = std::vector<PyObject*>;  // by number, null where one is not given; `tensors_` keeps them
 
   struct Made {
     std::size_t first;
@@ -115,6 +115,7 @@ class Calls {
   std::size_t first_given_ = 0;  // its first tensors
   CallIndex index_, last_;
   std::vector<Tensors> given_;
+  std::vector<nb::object> tensors_;
   std::vector<Made> made_;                // per call and relation by which its role makes calls
   std::vector<std::int32_t> made_calls_;  // what they lead to
   std::vector<std::int32_t> todo_;

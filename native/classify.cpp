@@ -111,7 +111,10 @@ void Request::classify() {
   if (graph_.kind.size() != n) {
     graph_.kind.resize(n);
     std::int32_t* const kind = graph_.kind.data();
-    for (std::size_t v = 0; v < n; ++v) kind[v] = decide(static_cast<std::int32_t>(v));
+    for (std::size_t v = 0; v < n; ++v) {
+      kind[v] = decide(static_cast<std::int32_t>(v));
+      look_for_signals(v);
+    }
   }
   if (spec_.has_lengths) check_lengths();
 }

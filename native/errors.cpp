@@ -55,6 +55,9 @@ std::string brief_repr(PyObject* value) {
   if (bytes && PyUnicode_GetLength(text) <= kMaxRepr && !std::strstr(bytes, " at 0x")) {
     result = bytes;
   } else {
+    const bool interrupted = PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception);
+    if (interrupted) Py_XDECREF(text);
+    if (interrupted) throw nb::python_error();
     PyErr_Clear();
     result = "a " + type_name(value);
   }

@@ -146,6 +146,7 @@ void Request::fill_fields(const Destination& to) {
       fill(f, node, to);
   };
   for (std::size_t v = 0; v < n; ++v) {
+    look_for_signals(v);
     for (const FieldRef f : kinds[graph_.kind[v]].fields) fill_in(f, v);
     if (!demanded) continue;
     for (std::size_t f = 0; f < all; ++f)
@@ -189,8 +190,20 @@ bool Request::is_read(FieldRef ref, std::size_t node) const {
   return false;
 }
 
-// Fill a field from a forest's array at once, if the array has the right type; says whether it has.
+// Fill a field from a forest's array at once, if the array has the right type; says whether it has. Handlers of signals
+// run in between, so the array is looked at again after them.
 bool Request::fill_from_column(FieldRef ref, const Destination& to) {
+  constexpr std::size_t kAtOnce = std::size_t{1} << 14;
+  const std::size_t n = graph_.num_nodes();
+  for (std::size_t first = 0; first < n; first += kAtOnce) {
+    if (first > 0) run_signal_handlers();
+    if (!fill_from_rows(ref, to, first, std::min(n, first + kAtOnce))) return false;
+  }
+  return true;
+}
+
+// The same for the nodes from `first` to `last`, without it.
+bool Request::fill_from_rows(FieldRef ref, const Destination& to, std::size_t first, std::size_t last) {
   const auto number = static_cast<std::size_t>(ref.number);
   const int attribute = ref.is_int ? spec_.int_fields[number].attribute : spec_.float_fields[number].attribute;
   const nb::object& column = columns_[static_cast<std::size_t>(attribute)];
@@ -204,7 +217,7 @@ bool Request::fill_from_column(FieldRef ref, const Destination& to) {
     const auto* from = static_cast<const std::int64_t*>(PyArray_DATA(array));
     const IntField& field = spec_.int_fields[number];
     std::int32_t* ints_to = int_array(to, spec_, number);
-    for (std::size_t v = 0; v < n; ++v)
+    for (std::size_t v = first; v < last; ++v)
       if (is_read(ref, v)) ints_to[numbering_.id_of[v]] = checked(field, from[v], static_cast<std::int32_t>(v));
     return true;
   }
@@ -212,7 +225,7 @@ bool Request::fill_from_column(FieldRef ref, const Destination& to) {
   if (!is_plain_float32(array) || !has_shape(array, field, 1)) return false;
   const auto* from = static_cast<const float*>(PyArray_DATA(array));
   const std::int64_t stride = to.padded ? field.stride : field.elements();
-  for (std::size_t v = 0; v < n; ++v)
+  for (std::size_t v = first; v < last; ++v)
     if (is_read(ref, v))
       copy_rows(field, from + static_cast<std::int64_t>(v) * field.elements(),
                 to.floats[number] + numbering_.id_of[v] * stride, to.padded);
@@ -291,7 +304,9 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
   if (!has_shape(array, field, 0)) {
     structure_error(describe(node) + ": field '" + field.name + "' has shape " +
                     text_of_shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))) +
-                    "; it must be " + accepted_float(field));
+                    "; it must be " + accepted_float(field) +
+                    ", as in other nodes of its kind. Give them all the same shape, or let the model tell them apart by "
+                    "another field before it reads this one");
   }
   if (lost) too_large((field.shape.empty() ? "is " : "holds ") + brief_repr(own(PyFloat_FromDouble(*lost)).ptr()));
   copy_rows(field, static_cast<const float*>(PyArray_DATA(array)), row, padded);

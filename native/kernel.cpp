@@ -1,9 +1,14 @@
 #include "kernel.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
 
 #include "errors.hpp"
+#include "interruptible.hpp"
 #include "line.hpp"
+#include "linearizer.hpp"
 #include "running.hpp"
 
 namespace cortex {
@@ -20,6 +25,13 @@ PyArrayObject* checked(PyObject* array, std::int64_t elements, bool is_written) 
   return found;
 }
 
+// Do two arrays whose elements lie one after the other have memory in common?
+bool overlap(PyArrayObject* a, PyArrayObject* b) {
+  const char* const first = PyArray_BYTES(a);
+  const char* const second = PyArray_BYTES(b);
+  return first < second + PyArray_NBYTES(b) && second < first + PyArray_NBYTES(a);
+}
+
 // A new array that begins at a cache line, so that no vector of the result lies in two.
 nb::object aligned_array(nb::tuple shape) {
   std::vector<npy_intp> extents;
@@ -28,10 +40,11 @@ nb::object aligned_array(nb::tuple shape) {
     extents.push_back(nb::cast<npy_intp>(extent));
     bytes *= static_cast<std::size_t>(extents.back());
   }
-  void* memory = std::aligned_alloc(kLine, (bytes + kLine) / kLine * kLine);
+  std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(kLine, (bytes + kLine) / kLine * kLine), std::free);
   if (!memory) python_error(PyExc_MemoryError, "cannot allocate " + std::to_string(bytes) + " bytes for a result");
-  nb::capsule owner(memory, [](void* p) noexcept { std::free(p); });
-  nb::object array = own(PyArray_SimpleNewFromData(static_cast<int>(extents.size()), extents.data(), NPY_FLOAT32, memory));
+  nb::capsule owner(memory.get(), [](void* p) noexcept { std::free(p); });
+  nb::object array =
+      own(PyArray_SimpleNewFromData(static_cast<int>(extents.size()), extents.data(), NPY_FLOAT32, memory.release()));
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner.release().ptr()) < 0)
     throw nb::python_error();
   return array;
@@ -75,7 +88,7 @@ nb::object Kernel::run(nb::tuple inputs, nb::handle out, nb::tuple shape, std::i
     python_error(PyExc_ValueError, "a kernel takes " + std::to_string(inputs_) + " inputs, not " +
                                        std::to_string(inputs.size()));
   const Announcement soon(threads);
-  const nb::object result = out.is_none() ? aligned_array(shape) : nb::borrow(out);
+  const nb::object result = out.is_none() || overlaps_inputs(out, inputs) ? aligned_array(shape) : nb::borrow(out);
   static const std::vector<std::int64_t> no_sizes{1};
   std::unique_ptr<Workspace> workspace = pool_.take(temporaries_, no_sizes, threads);
   workspace->arguments.clear();
@@ -95,12 +108,32 @@ nb::object Kernel::run(nb::tuple inputs, nb::handle out, nb::tuple shape, std::i
         break;
     }
   }
-  {
+  workspace->given_sizes.assign(1, 0);
+  const Job job = workspace->job(entry_);
+  const auto start = std::chrono::steady_clock::now();
+  if (may_delay_signals(longest_)) {
+    run_interruptibly(job, threads, run_on_team);
+  } else {
     nb::gil_scoped_release without_gil;
-    run_on_team({entry_, workspace->arguments.data(), no_sizes.data()}, threads);
+    run_on_team(job, threads);
   }
+  longest_ = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
   pool_.give(std::move(workspace));
-  return result;
+  if (out.is_none() || result.is(out)) return result;
+  auto* const written = checked(out.ptr(), PyArray_SIZE(reinterpret_cast<PyArrayObject*>(result.ptr())), true);
+  std::memcpy(PyArray_DATA(written), data_of<float>(result), static_cast<std::size_t>(PyArray_NBYTES(written)));
+  return nb::borrow(out);
+}
+
+// Would the function write what it has still to read?
+bool Kernel::overlaps_inputs(nb::handle out, nb::tuple inputs) const {
+  PyArrayObject* written = nullptr;
+  for (const Argument& a : arguments_)
+    if (a.source == Source::kOutput) written = checked(out.ptr(), a.elements, true);
+  return std::any_of(arguments_.begin(), arguments_.end(), [&](const Argument& a) {
+    return a.source == Source::kInput && written &&
+           overlap(written, checked(nb::handle(inputs[a.number]).ptr(), a.elements, false));
+  });
 }
 
 int Kernel::traverse(visitproc visit, void* arg) const {

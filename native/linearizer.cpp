@@ -17,7 +17,9 @@ nb::object new_array(int numpy_type, const std::vector<npy_intp>& shape) {
 }
 
 Linearizer::Linearizer(nb::dict spec)
-    : spec_(std::move(spec)), size_names_(size_names(spec_)), index_arrays_(index_arrays(spec_)) {}
+    : spec_(std::move(spec)), size_names_(size_names(spec_)), index_arrays_(index_arrays(spec_)) {
+  idle_.reserve(kMaxIdle);  // a lease ends where nothing may be thrown
+}
 
 Linearizer::Lease::Lease(Linearizer& owner) : owner_(owner) {
   std::vector<Idle>& idle = owner.idle_;
@@ -44,6 +46,12 @@ nb::dict Linearizer::linearize(nb::handle structures, std::int64_t parts) {
   Lease request(*this);
   request->linearize(structures, parts);
   return as_arrays(request->numbering().sizes, [&](const Destination& to) { request->emit(to); });
+}
+
+nb::list Linearizer::visited(nb::handle structures) {
+  Lease request(*this);
+  request->linearize(structures, 1, false);
+  return request->visited();
 }
 
 }  // namespace cortex

@@ -45,12 +45,17 @@ Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::
   const cortex::RunningCall call;
   Run made(nb::borrow(program), single, threads, out);
   cortex::Announcement soon(made.expected_threads());
-  {
-    Linearizer::Lease request(made.program().linearizer());
-    made.prepare(*request, structures);
+  try {
+    {
+      Linearizer::Lease request(made.program().linearizer());
+      made.prepare(*request, structures);
+    }
+    made.execute(&soon);
+    made.write_roots();
+  } catch (...) {
+    made.discard();
+    throw;
   }
-  made.execute(&soon);
-  made.write_roots();
   return made;
 }
 
@@ -77,6 +82,11 @@ void prepare(nb::handle_t<Program> program, nb::handle structures) {
 nb::dict linearize(Linearizer& linearizer, nb::handle structures, std::int64_t parts) {
   const cortex::RunningCall call;
   return linearizer.linearize(structures, parts);
+}
+
+nb::list visited(Linearizer& linearizer, nb::handle structures) {
+  const cortex::RunningCall call;
+  return linearizer.visited(structures);
 }
 
 // For measurements: everything is given by address, and the caller answers for it.
@@ -121,7 +131,9 @@ NB_MODULE(_native, m) {
                          "Turns structures into the linear form that a spec describes.")
       .def(nb::init<nb::dict>(), "spec"_a)
       .def("linearize", linearize, "structures"_a.none(), "parts"_a = 1,
-           "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
+           "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.")
+      .def("visited", visited, "structures"_a,
+           "The nodes of a list of structures in the order of results; where they are calls, (tag, object) for each.");
 
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
                       "A compiled function together with everything it takes.")
@@ -143,6 +155,7 @@ NB_MODULE(_native, m) {
       .def(nb::init<nb::handle_t<Program>, nb::handle, bool, std::int64_t, nb::handle>(), "program"_a,
            "structures"_a.none(), "single"_a, "threads"_a = 1, "out"_a.none() = nb::none())
       .def("run", &Bound::run, "Read the fields from their arrays, run the program, write the states at the roots.")
+      .def("use", &Bound::use, "program"_a, "Run this program from now on: the same code with other weights.")
       .def("fields", &Bound::fields, "The array of each field by name, in the user's order.")
       .def("root", &Bound::root, "state"_a, "State number `state` at the roots.")
       .def("nodes", &Bound::nodes, "state"_a, "State number `state` at every node, in the user's order.")

@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "errors.hpp"
 #include "node_table.hpp"
+#include "signals.hpp"
 
 namespace cortex {
 
@@ -24,7 +25,7 @@ nb::object int32_array(const std::vector<std::int32_t>& values) {
 
 nb::tuple flatten_nested(nb::handle data, std::int64_t max_nodes) {
   struct Frame {
-    PyObject* sequence;  // kept alive by the sequence around it, which nothing changes while no Python code runs
+    nb::object sequence;  // handlers of signals may change the sequence around it
     Py_ssize_t next;
     std::int32_t node;
   };
@@ -40,21 +41,22 @@ nb::tuple flatten_nested(nb::handle data, std::int64_t max_nodes) {
     if (above >= 0) ++length[static_cast<std::size_t>(above)];
     items.append(is_sequence(item) ? nb::none() : nb::borrow(item));
     if (!is_sequence(item)) return;
-    stack.push_back({item, 0, node});
+    stack.push_back({nb::borrow(item), 0, node});
     // A list inside itself makes the stack deeper than any list is long; looking for it at doublings is cheap.
     if ((stack.size() & (stack.size() - 1)) == 0) {
       for (std::size_t i = 0; i + 1 < stack.size(); ++i)
-        if (stack[i].sequence == item) structure_error("nested data must not contain themselves, but a list does");
+        if (stack[i].sequence.ptr() == item) structure_error("nested data must not contain themselves, but a list does");
     }
   };
   add(data.ptr(), -1);
   while (!stack.empty()) {
     Frame& top = stack.back();
-    if (top.next >= PySequence_Fast_GET_SIZE(top.sequence)) {
+    if (top.next >= PySequence_Fast_GET_SIZE(top.sequence.ptr())) {
       stack.pop_back();
       continue;
     }
-    add(PySequence_Fast_GET_ITEM(top.sequence, top.next++), top.node);
+    add(PySequence_Fast_GET_ITEM(top.sequence.ptr(), top.next++), top.node);
+    look_for_signals(parent.size());
   }
 
   // Children come after their parents in preorder, so a prefix sum and one pass give the lists in order.

@@ -74,6 +74,14 @@ class Ways {
     return tried_team_;
   }
 
+  // The nanoseconds that a request of so many nodes is expected to take at most; infinity where nothing like it has run.
+  double longest(std::int64_t nodes, bool on_team) {
+    constexpr double kOtherSize = 8;  // how much slower than another request it may be
+    const Pace& mine = pace(nodes);
+    const double known = mine.is_known(on_team) ? std::max(mine.expected(on_team), last_pace_) : kOtherSize * last_pace_;
+    return known > 0 ? known * static_cast<double>(nodes) : std::numeric_limits<double>::infinity();
+  }
+
   // How the request went that was asked about last.
   void see(std::int64_t nodes, bool on_team, double nanoseconds) {
     Pace& mine = pace(nodes);

@@ -33,6 +33,21 @@ ProgramLayout::ProgramLayout(nb::object linearizer_source, nb::dict layout)
     for (nb::handle e : list_of(layout["tables"])) read_table(e);
 }
 
+bool ProgramLayout::is_like(const ProgramLayout& other) const {
+  const auto same_bytes = [](const nb::object& a, const nb::object& b) {
+    return PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(a.ptr())) ==
+           PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(b.ptr()));
+  };
+  const auto same_table = [](const Table& a, const Table& b) { return a.block == b.block && a.rows == b.rows; };
+  return linearizer && other.linearizer && sizes == other.sizes && arguments == other.arguments &&
+         blocks == other.blocks && root_block == other.root_block && order_block == other.order_block &&
+         states == other.states && linearizer->sizes() == other.linearizer->sizes() &&
+         std::equal(weights.begin(), weights.end(), other.weights.begin(), other.weights.end(), same_bytes) &&
+         std::equal(tables.begin(), tables.end(), other.tables.begin(), other.tables.end(), same_table) &&
+         linearizer->spec().int_fields.size() == other.linearizer->spec().int_fields.size() &&
+         linearizer->spec().float_fields.size() == other.linearizer->spec().float_fields.size();
+}
+
 void ProgramLayout::read_table(nb::handle source) {
   std::vector<std::string> names;
   for (const IndexArray& a : linearizer->arrays()) names.push_back(a.name);

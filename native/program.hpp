@@ -16,6 +16,7 @@ struct StateLayout {
   std::vector<npy_intp> shape;
   std::int64_t rows, columns, pitch, stride;
   std::size_t block;
+  bool operator==(const StateLayout&) const = default;
 };
 
 // Everything a program takes, and where in a workspace it goes.
@@ -23,6 +24,7 @@ struct ProgramLayout {
   struct Argument {
     bool is_weight;
     std::size_t number;  // of the weight or of the block
+    bool operator==(const Argument&) const = default;
   };
 
   // Rows that are computed when a request first has their values; see runtime/tables.py.
@@ -45,6 +47,9 @@ struct ProgramLayout {
   std::vector<Table> tables;
 
   ProgramLayout(nb::object linearizer, nb::dict layout);
+
+  // Does a workspace that was filled for one serve the other? Weights may differ in their values only.
+  bool is_like(const ProgramLayout& other) const;
 
  private:
   void read_argument(nb::handle entry);
@@ -91,8 +96,13 @@ class Run {
   void execute(Announcement* announced = nullptr);
   // How many threads to announce this request to.
   std::int64_t expected_threads() const { return program_->uses_team ? threads_ : 1; }
+  // Let go of the memory of a request that has failed, perhaps because a signal interrupted it.
+  void discard() noexcept;
   // Write the states at the roots into the arrays that there are: those that were given, and those that were asked for.
   void write_roots();
+
+  // Run another program from now on, whose layout is like that of the present one.
+  void use(nb::object program);
 
   // The states at the roots: the array that was given, or one that is made when it is first asked for.
   nb::object root(std::size_t state);
@@ -113,9 +123,13 @@ class Run {
 
  private:
   void fill_tables() const;
+  void place_arguments() const;
   std::vector<npy_intp> shape_of(std::size_t state, std::int64_t count, bool leading_axis) const;
-  void gather(std::size_t state, std::size_t index_block, std::int64_t count, float* to) const;
+  void gather(std::size_t state, std::size_t index_block, std::int64_t first, std::int64_t last, float* to) const;
+  template <class To>
+  void gather_all(std::size_t state, std::size_t index_block, std::int64_t count, To to) const;
   void check(std::size_t state) const;
+  void check_whole() const;
   void check_out(std::size_t state) const;
   nb::object roots_of(std::size_t state) const;
 
@@ -125,7 +139,7 @@ class Run {
   std::int64_t threads_;
   std::unique_ptr<Workspace> workspace_;
   std::vector<nb::object> roots_;  // per state; not valid unless it was given or asked for
-  bool has_run_ = false;
+  bool has_run_ = false, is_whole_ = false;  // ever; and are the states of the last run there?
 };
 
 }  // namespace cortex

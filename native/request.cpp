@@ -35,11 +35,15 @@ void Request::linearize(nb::handle structures, std::int64_t parts, bool merge) {
   } else {
     read_forest(structures);
   }
+  run_signal_handlers();
   classify();
   if (merges_) dedup();
+  run_signal_handlers();
   choose_variants();
   if (spec_.parts) divide(parts);
+  run_signal_handlers();
   number();
+  run_signal_handlers();
 }
 
 void Request::clear() {

@@ -13,6 +13,7 @@
 #include "calls.hpp"
 #include "node_table.hpp"
 #include "python.hpp"
+#include "signals.hpp"
 #include "spec.hpp"
 
 namespace cortex {
@@ -100,6 +101,7 @@ struct Extent {
   std::int64_t rows(const std::vector<std::int64_t>& sizes) const {
     return plus + (size < 0 ? 0 : sizes[static_cast<std::size_t>(size)]);
   }
+  bool operator==(const Extent&) const = default;
 };
 
 struct IndexArray {
@@ -130,6 +132,9 @@ class Request {
 
   // Forget the request and its objects; keep the memory.
   void clear();
+
+  // The nodes in the user's order: objects of the user's or, where nodes are calls, (tag of the role, object) for each.
+  nb::list visited();
 
   const Graph& graph() const { return graph_; }
   const Numbering& numbering() const { return numbering_; }
@@ -227,6 +232,7 @@ class Request {
   void reach(const Path& path, std::size_t hop, std::int32_t from, F found);
   void fill_fields(const Destination& to);
   bool fill_from_column(FieldRef field, const Destination& to);
+  bool fill_from_rows(FieldRef field, const Destination& to, std::size_t first, std::size_t last);
   void fill(FieldRef field, std::int32_t node, const Destination& to);
   bool fill_small(const IntField& field, std::int32_t node, std::int32_t* to) const;
   [[noreturn]] void masked(const std::string& field, const std::string& accepted, std::int32_t node);
@@ -279,10 +285,9 @@ class Request {
 
 // Add a node, whose edges follow.
 [[gnu::always_inline]] inline void Request::add_node(PyObject* node) {
-  constexpr std::size_t kSignalInterval = 1 << 16;  // nodes between two looks for Ctrl-C
   const std::size_t number = objects_.size();
   if (number >= static_cast<std::size_t>(spec_.max_nodes)) too_many_nodes();
-  if (number % kSignalInterval == kSignalInterval - 1 && PyErr_CheckSignals() < 0) throw nb::python_error();
+  look_for_signals(number);
   objects_.push_back(node);
   graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
   graph_.height.push_back(-1);

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "interruptible.hpp"
 #include "program.hpp"
+#include "signals.hpp"
 #include "without_gil.hpp"
 
 namespace cortex {
@@ -41,6 +43,10 @@ Run::~Run() {
   if (workspace_) program_->pool().give(std::move(workspace_));
 }
 
+void Run::discard() noexcept {
+  if (workspace_) program_->pool().give_at_once(std::move(workspace_));
+}
+
 void Run::prepare(Request& request, nb::handle structures, bool merge) {
   const ProgramLayout& layout = program_->layout();
   request.linearize(structures, threads_, merge);
@@ -59,13 +65,29 @@ void Run::prepare(Request& request, nb::handle structures, bool merge) {
   for (std::size_t i = 0; i < to.floats.size(); ++i) to.floats[i] = workspace.floats(to.index.size() + i);
   request.emit(to);
 
-  workspace.arguments.clear();
-  for (const ProgramLayout::Argument& a : layout.arguments) {
-    auto* weight = a.is_weight ? reinterpret_cast<PyArrayObject*>(layout.weights[a.number].ptr()) : nullptr;
-    workspace.arguments.push_back(weight ? PyArray_DATA(weight) : workspace.at(a.number));
-  }
+  place_arguments();
   workspace.given_sizes.clear();
   for (const std::size_t i : layout.sizes) workspace.given_sizes.push_back(workspace.sizes[i]);
+  workspace.given_sizes.push_back(0);
+}
+
+void Run::place_arguments() const {
+  const ProgramLayout& layout = program_->layout();
+  workspace_->arguments.clear();
+  for (const ProgramLayout::Argument& a : layout.arguments) {
+    auto* weight = a.is_weight ? reinterpret_cast<PyArrayObject*>(layout.weights[a.number].ptr()) : nullptr;
+    workspace_->arguments.push_back(weight ? PyArray_DATA(weight) : workspace_->at(a.number));
+  }
+}
+
+void Run::use(nb::object program) {
+  auto* const other = nb::cast<Program*>(program);
+  other->linearizer();  // or it has been collected
+  if (!other->layout().is_like(program_->layout()))
+    python_error(PyExc_ValueError, "a request can be given to another program only if that takes the same arrays");
+  std::swap(program_object_, program);
+  program_ = other;
+  place_arguments();
 }
 
 // Have the rows of tables computed that this request is the first to look up. Nodes that do not look anything up have
@@ -90,13 +112,14 @@ void Run::fill_tables() const {
 
 void Run::execute(Announcement* announced) {
   Workspace& workspace = *workspace_;
+  is_whole_ = false;
   if (workspace.sizes[kNumNodes] == 0) return;
   fill_tables();
-  const Job job{program_->layout().entry, workspace.arguments.data(), workspace.given_sizes.data()};
+  const Job job = workspace.job(program_->layout().entry);
   const std::int64_t nodes = workspace.sizes[kNumNodes];
-  const auto run = [&](std::int64_t threads) {
+  const auto timed = [&](auto run) {
     const auto start = Clock::now();
-    const bool on_team = run_call(job, threads);
+    const bool on_team = run();
     const std::chrono::duration<double, std::nano> taken = Clock::now() - start;
     return std::pair(on_team, taken.count() / static_cast<double>(nodes));
   };
@@ -106,10 +129,12 @@ void Run::execute(Announcement* announced) {
   if (announced && threads == 1) announced->call_off();
   std::pair<bool, double> found;
   if (ways.pace(nodes).expected(threads > 1) * static_cast<double>(nodes) < kTooShort) {
-    found = run(threads);
+    found = timed([&] { return run_call(job, threads); });
+  } else if (may_delay_signals(ways.longest(nodes, threads > 1))) {
+    found = timed([&] { return run_interruptibly(job, threads, run_call); });
   } else {
     const WithoutGil without_gil;
-    found = run(threads);
+    found = timed([&] { return run_call(job, threads); });
   }
   ways.see(nodes, found.first, found.second);
 }
@@ -123,17 +148,29 @@ std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool
   return shape;
 }
 
-// The rows of a state at the nodes that an index array names, without padding.
-void Run::gather(std::size_t number, std::size_t index_block, std::int64_t count, float* to) const {
+// The rows of a state at the nodes that an index array names from `first` to `last`, without padding; `to` is the place
+// of row 0.
+void Run::gather(std::size_t number, std::size_t index_block, std::int64_t first, std::int64_t last, float* to) const {
   const StateLayout& state = program_->layout().states[number];
   const float* base = workspace_->floats(state.block);
   const std::int32_t* index = workspace_->ints(index_block);
   const bool dense = state.pitch == state.columns;
   const std::int64_t rows = dense ? 1 : state.rows, columns = dense ? state.stride : state.columns;
-  for (std::int64_t i = 0; i < count; ++i) {
+  to += first * rows * columns;
+  for (std::int64_t i = first; i < last; ++i) {
     const float* row = base + index[i] * state.stride;
     for (std::int64_t r = 0; r < rows; ++r, to += columns, row += state.pitch)
       std::memcpy(to, row, static_cast<std::size_t>(columns) * sizeof(float));
+  }
+}
+
+// All rows. Handlers of signals run in between, so `to` is asked for the array's memory anew after them.
+template <class To>
+void Run::gather_all(std::size_t state, std::size_t index_block, std::int64_t count, To to) const {
+  constexpr std::int64_t kAtOnce = 1 << 14;
+  for (std::int64_t first = 0; first < count; first += kAtOnce) {
+    if (first > 0) run_signal_handlers();
+    gather(state, index_block, first, std::min(count, first + kAtOnce), to());
   }
 }
 
@@ -152,21 +189,28 @@ void Run::check_out(std::size_t state) const {
 nb::object Run::roots_of(std::size_t state) const {
   const std::int64_t count = workspace_->sizes[kNumRoots];
   nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, !single_));
-  gather(state, program_->layout().root_block, count, data_of<float>(array));
+  gather_all(state, program_->layout().root_block, count, [&] { return data_of<float>(array); });
   return array;
 }
 
 void Run::write_roots() {
-  has_run_ = true;
+  has_run_ = is_whole_ = true;
   for (std::size_t s = 0; s < roots_.size(); ++s) {
     if (!has_root(s)) continue;  // made when somebody asks for it
-    check_out(s);                // again: other threads may have run since
-    auto* const array = reinterpret_cast<PyArrayObject*>(roots_[s].ptr());
-    if (PyArray_ISCARRAY(array)) {
-      gather(s, program_->layout().root_block, workspace_->sizes[kNumRoots], data_of<float>(roots_[s]));
-    } else if (PyArray_CopyInto(array, reinterpret_cast<PyArrayObject*>(roots_of(s).ptr())) < 0) {
-      throw nb::python_error();
+    const auto as_array = [&] { return reinterpret_cast<PyArrayObject*>(roots_[s].ptr()); };
+    const auto memory = [&] {
+      check_out(s);  // again: other code may have run since
+      if (!PyArray_ISCARRAY(as_array())) python_error(PyExc_ValueError, "an array was changed while it was written");
+      return data_of<float>(roots_[s]);
+    };
+    check_out(s);
+    if (PyArray_ISCARRAY(as_array())) {
+      gather_all(s, program_->layout().root_block, workspace_->sizes[kNumRoots], memory);
+      continue;
     }
+    const nb::object rows = roots_of(s);
+    check_out(s);
+    if (PyArray_CopyInto(as_array(), reinterpret_cast<PyArrayObject*>(rows.ptr())) < 0) throw nb::python_error();
   }
 }
 
@@ -178,17 +222,25 @@ void Run::check(std::size_t state) const {
   if (!has_run_) python_error(PyExc_RuntimeError, "the request has not been run");
 }
 
+void Run::check_whole() const {
+  if (!is_whole_) python_error(PyExc_RuntimeError, "the last run of the request was interrupted; run it again");
+}
+
 nb::object Run::root(std::size_t state) {
   check(state);
-  if (!has_root(state)) roots_[state] = roots_of(state);
+  if (!has_root(state)) {
+    check_whole();
+    roots_[state] = roots_of(state);
+  }
   return roots_[state];
 }
 
 nb::object Run::nodes(std::size_t state) const {
   check(state);
+  check_whole();
   const std::int64_t count = num_user_nodes();
   nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, true));
-  gather(state, program_->layout().order_block, count, data_of<float>(array));
+  gather_all(state, program_->layout().order_block, count, [&] { return data_of<float>(array); });
   return array;
 }
 

@@ -1,6 +1,8 @@
 #include "steps.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "errors.hpp"
 
@@ -54,6 +56,37 @@ nb::object interned(nb::object text) {
 }
 
 constexpr Py_ssize_t kLongPattern = 64;
+constexpr std::size_t kMostForms = 16;
+
+PyObject* attribute_named(PyObject* x, const char* text, PyObject*& name) {
+  if (!name) name = PyUnicode_InternFromString(text);
+  return PyObject_GetAttr(x, name);
+}
+
+// Is it a tensor of torch, as far as its class tells?
+bool may_be_tensor(PyObject* x) {
+  static PyObject* const name = PyUnicode_InternFromString("detach");
+  return _PyType_Lookup(Py_TYPE(x), name) != nullptr;
+}
+
+// Tells whether an object still has its class as it was. Code of the user's can give it another one, or change the class.
+class Unchanged {
+ public:
+  explicit Unchanged(PyObject* object) : object_(object), type_(nb::borrow(type())), version_(version()) {}
+  explicit operator bool() const { return type() == type_.ptr() && version() == version_; }
+
+ private:
+  PyObject* type() const { return reinterpret_cast<PyObject*>(Py_TYPE(object_)); }
+  unsigned int version() const {
+    static PyObject* const name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(Py_TYPE(object_), name);  // gives the class a version, where it has none
+    return Py_TYPE(object_)->tp_version_tag;
+  }
+
+  PyObject* object_;
+  nb::object type_;
+  unsigned int version_;
+};
 
 }  // namespace
 
@@ -73,12 +106,13 @@ PyObject* Remembered::of_object(PyObject* object) const {
   return found.what == object ? Py_NewRef(found.value.ptr()) : nullptr;
 }
 
+// What was remembered before is let go last: that may run code that comes here again.
 void Remembered::keep_for_class(PyTypeObject* type, const nb::object& value) const {
-  if (!poses(type)) place(type) = {type, type->tp_version_tag, {}, value};
+  if (!poses(type)) std::exchange(place(type), {type, type->tp_version_tag, {}, value});
 }
 
 void Remembered::keep_for_object(PyObject* object, const nb::object& value) const {
-  place(object) = {object, 0, nb::borrow(object), value};
+  std::exchange(place(object), {object, 0, nb::borrow(object), value});
 }
 
 int Remembered::traverse(visitproc visit, void* arg) const {
@@ -88,6 +122,51 @@ int Remembered::traverse(visitproc visit, void* arg) const {
 }
 
 void Remembered::drop_references() { places_ = {}; }
+
+// An array's own sizes, and those of a tensor in the tuple that it gives.
+bool RememberedForms::Known::fits(PyArrayObject* array) const {
+  return element_type.ptr() == reinterpret_cast<PyObject*>(PyArray_DESCR(array)) &&
+         shape.size() == static_cast<std::size_t>(PyArray_NDIM(array)) &&
+         std::equal(shape.begin(), shape.end(), PyArray_DIMS(array));
+}
+
+bool RememberedForms::Known::fits(PyObject* dtype, PyObject* sizes) const {
+  if (element_type.ptr() != dtype || shape.size() != static_cast<std::size_t>(PyTuple_GET_SIZE(sizes))) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, static_cast<Py_ssize_t>(i))) != shape[i]) return false;
+  return true;
+}
+
+nb::object RememberedForms::keep(PyTypeObject* type, nb::object element_type, std::vector<Py_ssize_t> shape,
+                                 nb::object text) const {
+  if (known_.size() == kMostForms) known_.clear();
+  known_.push_back({type, nb::borrow(reinterpret_cast<PyObject*>(type)), std::move(element_type), std::move(shape), text});
+  return text;
+}
+
+nb::object RememberedForms::of_array(PyObject* x, PyObject* function) const {
+  auto* const array = reinterpret_cast<PyArrayObject*>(x);
+  for (const Known& each : known_)
+    if (each.type == Py_TYPE(x) && each.fits(array)) return each.text;
+  std::vector<Py_ssize_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+  return keep(Py_TYPE(x), nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array))), std::move(shape),
+              interned(own(PyObject_CallOneArg(function, x))));
+}
+
+nb::object RememberedForms::of_tensor(PyObject* x, PyObject* function) const {
+  static PyObject *shape_name = nullptr, *dtype_name = nullptr;
+  const nb::object sizes = own(attribute_named(x, "shape", shape_name));
+  const nb::object dtype = own(attribute_named(x, "dtype", dtype_name));
+  if (!PyTuple_Check(sizes.ptr())) return interned(own(PyObject_CallOneArg(function, x)));
+  for (const Known& each : known_)
+    if (each.type == Py_TYPE(x) && each.fits(dtype.ptr(), sizes.ptr())) return each.text;
+  std::vector<Py_ssize_t> shape;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.ptr()); ++i) {
+    shape.push_back(PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes.ptr(), i)));
+    if (shape.back() == -1 && PyErr_Occurred()) throw nb::python_error();
+  }
+  return keep(Py_TYPE(x), dtype, std::move(shape), interned(own(PyObject_CallOneArg(function, x))));
+}
 
 Steps::Steps(nb::handle source) {
   for (nb::handle each : list_of(source)) steps_.push_back(step(each));
@@ -124,6 +203,7 @@ Steps::Step Steps::step(nb::handle source) {
                     : name == "identity"                   ? Kind::kConstant
                     : name == "items"                      ? Kind::kPattern
                     : name == "floats"                     ? Kind::kFloats
+                    : name == "form"                       ? Kind::kForm
                                                            : Kind::kFunction;
   return {kind, none, nb::object(source[2])};
 }
@@ -145,11 +225,17 @@ PyObject* Steps::item(const Step& step, PyObject* from) {
 
 // The value of a function that looks at the object's class only.
 nb::object Steps::of_class(const Step& step, PyObject* from) {
-  PyTypeObject* type = Py_TYPE(from);
-  if (PyObject* known = step.known.of_class(type)) return nb::steal(known);
+  if (PyObject* known = step.known.of_class(Py_TYPE(from))) return nb::steal(known);
+  const Unchanged unchanged(from);
   nb::object found = interned(own(PyObject_CallOneArg(step.value.ptr(), from)));
-  step.known.keep_for_class(type, found);
+  if (unchanged) step.known.keep_for_class(Py_TYPE(from), found);
   return found;
+}
+
+// The form of an array or a tensor. What other objects have is a function of their class.
+nb::object Steps::form(const Step& step, PyObject* from) {
+  if (PyArray_Check(from)) return step.forms.of_array(from, step.value.ptr());
+  return may_be_tensor(from) ? step.forms.of_tensor(from, step.value.ptr()) : of_class(step, from);
 }
 
 // The value of a function that gives a letter for each item, which depends on the item's class only.
@@ -162,8 +248,9 @@ nb::object Steps::pattern(const Step& step, PyObject* from) {
     PyObject* item = PyTuple_GET_ITEM(items.ptr(), i);
     nb::object letter = nb::steal(step.known.of_class(Py_TYPE(item)));
     if (!letter.is_valid()) {
+      const Unchanged unchanged(item);
       letter = own(PyObject_CallOneArg(step.value.ptr(), nb::make_tuple(nb::borrow(item)).ptr()));
-      step.known.keep_for_class(Py_TYPE(item), letter);
+      if (unchanged) step.known.keep_for_class(Py_TYPE(item), letter);
     }
     letters[static_cast<std::size_t>(i)] = static_cast<char>(PyUnicode_READ_CHAR(letter.ptr(), 0));
   }
@@ -215,6 +302,8 @@ PyObject* Steps::take(const Step& step, PyObject* from) {
         some |= PyFloat_Check(PySequence_Fast_GET_ITEM(from, i));
       return own(PyUnicode_InternFromString(some ? "some" : "none")).release().ptr();
     }
+    case Kind::kForm:
+      return form(step, from).release().ptr();
     case Kind::kLookUp: {
       PyObject* found = PyDict_GetItemWithError(step.value.ptr(), from);
       if (!found && PyErr_Occurred()) throw nb::python_error();

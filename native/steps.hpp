@@ -36,6 +36,29 @@ class Remembered {
   Place& place(void* what) const;
 };
 
+// The texts of forms of arrays and tensors (`float32[3]`), remembered by class, element type and shape.
+class RememberedForms {
+ public:
+  // `function` makes the text where it is not remembered.
+  nb::object of_array(PyObject* array, PyObject* function) const;
+  nb::object of_tensor(PyObject* tensor, PyObject* function) const;
+
+ private:
+  struct Known {
+    PyTypeObject* type;
+    nb::object held;  // keeps the class alive
+    nb::object element_type;
+    std::vector<Py_ssize_t> shape;
+    nb::object text;
+
+    bool fits(PyArrayObject* array) const;
+    bool fits(PyObject* dtype, PyObject* sizes) const;
+  };
+  mutable std::vector<Known> known_;
+
+  nb::object keep(PyTypeObject* type, nb::object element_type, std::vector<Py_ssize_t> shape, nb::object text) const;
+};
+
 class Steps {
  public:
   Steps() = default;
@@ -62,6 +85,7 @@ class Steps {
       kPattern,   // which items are nodes: a function of the classes of the items
       kFloats,    // whether some items are floats; of other objects, a function of the class
       kLookUp,    // what a dictionary holds for the object
+      kForm,      // the element type and the shape of an array; of other objects, a function of the class
     } kind;
     Attribute attribute;  // kAttribute, kHas
     nb::object value;     // the key, the function, the arguments, or the dictionary
@@ -69,6 +93,7 @@ class Steps {
     Py_ssize_t index = 0;  // kItem: the key, where it is an index
     bool is_index = false;
     Remembered known = {};
+    RememberedForms forms = {};  // kForm
   };
 
   static Step step(nb::handle source);
@@ -76,6 +101,7 @@ class Steps {
   static PyObject* item(const Step& step, PyObject* from);
   static nb::object of_class(const Step& step, PyObject* from);
   static nb::object pattern(const Step& step, PyObject* from);
+  static nb::object form(const Step& step, PyObject* from);
   static nb::object aloud(const Step& step, PyObject* from);
 
   std::vector<Step> steps_;

@@ -2,23 +2,19 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <system_error>
+#include <exception>
+#include <new>
 #include <thread>
 
+#include "blocked_signals.hpp"
+#include "floating_point.hpp"
 #include "relax.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#else
-#include <cfenv>
-#endif
 
 namespace cortex {
 
@@ -30,18 +26,6 @@ std::atomic<std::int64_t> spin_microseconds{50};
 constexpr auto kAnnounced = std::chrono::milliseconds(2);  // for how much longer to look for a job that was announced
 constexpr std::int64_t kMostCaution = 16;
 constexpr std::int64_t kWakingUp = 150'000;  // nanoseconds that a parked worker may take to begin
-
-// Rounding and the treatment of denormal numbers: a worker computes in the caller's mode, or its bits would differ.
-struct FloatingPoint {
-#if defined(__x86_64__)
-  unsigned mode = _mm_getcsr();
-  void assume() const { _mm_setcsr(mode); }
-#else
-  std::fenv_t mode;
-  FloatingPoint() { std::fegetenv(&mode); }
-  void assume() const { std::fesetenv(&mode); }
-#endif
-};
 
 std::int64_t nanoseconds(clockid_t clock) {
   timespec now{};
@@ -89,11 +73,12 @@ bool has_come_to(const std::atomic<std::uint64_t>& flag, std::uint64_t value) {
   return static_cast<std::int64_t>(flag.load(std::memory_order_acquire) - value) >= 0;
 }
 
-// Wait until `flag` of `other` has come to `value` in this job; for how many nanoseconds had it or we no processor?
+// Wait until `flag` of `other` has come to `value` in this job, or until `stop` says that it may never come; for how many
+// nanoseconds had it or we no processor?
 // Threads of a job wait for each other for microseconds; where that takes longer, somebody else needs the processor,
 // perhaps the very thread that is waited for. One that was parked and is waking up has lost nothing yet.
 std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, std::uint64_t value, std::uint64_t job,
-                   int patience) {
+                   int patience, const std::atomic<std::int64_t>* stop = nullptr) {
   for (int looks = 0; looks < patience; ++looks) {
     if (has_come_to(flag, value)) return 0;
     relax();
@@ -104,7 +89,7 @@ std::int64_t await(const Member& other, const std::atomic<std::uint64_t>& flag, 
   };
   const bool has_begun = other.arrived.load(std::memory_order_relaxed) >> 32 == job;
   const std::int64_t before = without_processor() + (has_begun ? 0 : kWakingUp);
-  while (!has_come_to(flag, value)) std::this_thread::yield();
+  while (!has_come_to(flag, value) && !(stop && stop->load(std::memory_order_relaxed))) std::this_thread::yield();
   return std::max<std::int64_t>(0, without_processor() - before);
 }
 
@@ -114,7 +99,8 @@ void barrier(void* given, std::int64_t thread) {
   const std::uint64_t here = ++me.here;
   me.arrived.store(here, std::memory_order_release);
   for (std::int64_t t = 0; t < team.threads; ++t)
-    if (t != thread) me.lost += await(team.members[t], team.members[t].arrived, here, here >> 32, team.patience);
+    if (t != thread)
+      me.lost += await(team.members[t], team.members[t].arrived, here, here >> 32, team.patience, team.job.stop);
 }
 
 void run_share(Team& team, std::int64_t thread, std::uint64_t number) {
@@ -188,41 +174,47 @@ void wake(Member& worker) {
   }
 }
 
-// Have at least `threads` members, if the system allows. Signals are left to the threads of the program.
+// Have at least `threads` members, if the system allows.
 void grow(Team& team, std::int64_t threads) {
   if (team.size >= threads) return;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   try {
     for (; team.size < threads; ++team.size) std::thread(work, std::ref(team), team.size).detach();
-  } catch (const std::system_error&) {  // no more threads: the job runs on those there are
+  } catch (const std::exception&) {  // no more threads, or no more memory: the job runs on those there are
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // A team is never freed: workers may look at it until the process ends, and a forked child leaves its parent's be.
 std::atomic<Team*> the_team{nullptr};
 
-Team& team_of_process() {
+// Has a forked child a team of its own? Null pointers stand for one that is made when it is needed.
+bool is_renewed_in_children() {
+  static std::atomic<bool> is_set{false};
+  if (is_set.load(std::memory_order_relaxed)) return true;
+  const bool done = pthread_atfork(nullptr, nullptr, [] { the_team.store(nullptr); }) == 0;
+  is_set.store(done, std::memory_order_relaxed);  // set twice by two threads does no harm
+  return done;
+}
+
+// The team, or null where there is no memory for one.
+Team* team_of_process() {
   Team* team = the_team.load(std::memory_order_acquire);
-  if (team) return *team;
-  static const int forks = pthread_atfork(nullptr, nullptr, [] { the_team.store(nullptr); });
-  (void)forks;
-  Team* fresh = new Team;
+  if (team || !is_renewed_in_children()) return team;
+  Team* fresh = new (std::nothrow) Team;
+  if (!fresh) return nullptr;
   fresh->barrier = barrier;
-  if (the_team.compare_exchange_strong(team, fresh)) return *fresh;
+  if (the_team.compare_exchange_strong(team, fresh)) return fresh;
   delete fresh;
-  return *team;
+  return team;
 }
 
 }  // namespace
 
 void run_alone(const Job& job) { job.entry(job.arrays, job.sizes, 0, 1, nullptr); }
 
-bool run_on_team(const Job& job, std::int64_t threads) {
+bool run_on_team(const Job& job, std::int64_t threads) noexcept {
   threads = std::min(threads, kMaxThreads);
-  Team* team = threads > 1 ? &team_of_process() : nullptr;
+  Team* team = threads > 1 ? team_of_process() : nullptr;
   if (!team || team->busy.exchange(true, std::memory_order_acquire)) {
     run_alone(job);
     return false;
@@ -262,7 +254,7 @@ bool run_on_team(const Job& job, std::int64_t threads) {
   return threads > 1;
 }
 
-bool run_call(const Job& job, std::int64_t threads) {
+bool run_call(const Job& job, std::int64_t threads) noexcept {
   Team* team = threads > 1 ? the_team.load(std::memory_order_acquire) : nullptr;
   if (team && nanoseconds(CLOCK_MONOTONIC) < team->alone_until.load(std::memory_order_relaxed)) {
     run_alone(job);

@@ -4,6 +4,7 @@
 // runs alone. Results do not depend on the number of threads, so nobody can tell the difference.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace cortex {
@@ -12,22 +13,25 @@ namespace cortex {
 // the function calls only where `threads` is greater than 1.
 using Entry = void (*)(void** arrays, const std::int64_t* sizes, std::int64_t thread, std::int64_t threads, void* team);
 
+// One call of a compiled function. `stop` is the word behind the sizes: once it is not 0, the function returns soon, and
+// what it has written means nothing. Null for a function that nobody stops; its word is 0 all the same.
 struct Job {
   Entry entry;
   void** arrays;
   const std::int64_t* sizes;
+  std::atomic<std::int64_t>* stop = nullptr;
 };
 
 inline constexpr std::int64_t kMaxThreads = 64;
 
 // Run `job` on `threads` threads, the calling one among them, and return when all have finished. On fewer where the
 // system gives no more, on this thread alone when another caller has the team; false then.
-bool run_on_team(const Job& job, std::int64_t threads);
+bool run_on_team(const Job& job, std::int64_t threads) noexcept;
 
 // The same, but alone for a while after threads have waited for another that had no processor: on a busy machine one
 // thread is faster than several that wait for each other, each for a time slice of somebody else. The while is as long
 // as what was lost, from the second such call in a row on, and up to 16 times as long if that happens again and again.
-bool run_call(const Job& job, std::int64_t threads);
+bool run_call(const Job& job, std::int64_t threads) noexcept;
 
 // Run `entry` likewise, each thread with an array table of its own: thread t with tables[t].
 void run_with_tables(Entry entry, void*** tables, const std::int64_t* sizes, std::int64_t threads);

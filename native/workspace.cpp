@@ -1,7 +1,9 @@
 #include "workspace.hpp"
 
 #include <algorithm>
+#include <exception>
 
+#include "blocked_signals.hpp"
 #include "errors.hpp"
 #include "line.hpp"
 
@@ -88,6 +90,12 @@ void Workspace::place(const std::vector<std::size_t>& offsets, std::size_t bytes
   for (std::size_t i = 0; i < offsets.size(); ++i) at_[i] = memory_.get() + offsets[i];
 }
 
+Job Workspace::job(Entry entry) {
+  given_sizes.back() = 0;
+  static_assert(sizeof(std::atomic<std::int64_t>) == sizeof(std::int64_t));
+  return {entry, arguments.data(), given_sizes.data(), reinterpret_cast<std::atomic<std::int64_t>*>(&given_sizes.back())};
+}
+
 std::unique_ptr<Workspace> WorkspacePool::take(const std::vector<Block>& blocks,
                                                const std::vector<std::int64_t>& sizes, std::int64_t threads) {
   const std::size_t bytes = Workspace::offsets(blocks, sizes, threads, offsets_);
@@ -95,6 +103,8 @@ std::unique_ptr<Workspace> WorkspacePool::take(const std::vector<Block>& blocks,
   workspace->place(offsets_, bytes, sizes);
   return workspace;
 }
+
+WorkspacePool::WorkspacePool() { idle_.reserve(kMaxIdle); }
 
 std::unique_ptr<Workspace> WorkspacePool::idle(std::size_t bytes) {
   if (idle_.empty()) return std::make_unique<Workspace>();
@@ -108,9 +118,18 @@ std::unique_ptr<Workspace> WorkspacePool::idle(std::size_t bytes) {
   return workspace;
 }
 
-void WorkspacePool::give(std::unique_ptr<Workspace> workspace) {
+void WorkspacePool::give(std::unique_ptr<Workspace> workspace) noexcept {
   if (idle_.size() < kMaxIdle && workspace->capacity() <= kMaxIdleBytes)
     idle_.push_back({std::move(workspace), std::this_thread::get_id()});
+}
+
+void WorkspacePool::give_at_once(std::unique_ptr<Workspace> workspace) noexcept {
+  if (workspace->capacity() <= kMaxIdleBytes) return give(std::move(workspace));
+  const BlockedSignals blocked;
+  try {
+    std::thread([large = std::move(workspace)] {}).detach();
+  } catch (const std::exception&) {  // no thread for it: it is freed here
+  }
 }
 
 }  // namespace cortex

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "request.hpp"
+#include "team.hpp"
 
 namespace cortex {
 
@@ -18,6 +19,7 @@ struct Block {
   std::int64_t elements;
   bool per_thread = false;
   int copies = -1;
+  bool operator==(const Block&) const = default;
 };
 
 // All arrays of one call in one piece of memory, each on a cache line of its own.
@@ -41,7 +43,10 @@ class Workspace {
   Destination to;                         // views of the arrays that the linearizer fills
   std::vector<void*> arguments;           // of the compiled function
   std::vector<std::int64_t> sizes;        // of the request, in the linearizer's order
-  std::vector<std::int64_t> given_sizes;  // of the request, those that the compiled function takes
+  std::vector<std::int64_t> given_sizes;  // of the request, those that the compiled function takes, and a word more
+
+  // What the compiled function is given. The word behind its sizes is 0 now; Job says what it is for.
+  Job job(Entry entry);
 
  private:
   static constexpr std::align_val_t kAlign{64};
@@ -58,10 +63,14 @@ class Workspace {
 // and a fork, which needs the GIL too, always sees a pool in order.
 class WorkspacePool {
  public:
+  WorkspacePool();
+
   // A workspace with a place for each of `blocks`, for a request of these sizes.
   std::unique_ptr<Workspace> take(const std::vector<Block>& blocks, const std::vector<std::int64_t>& sizes,
                                   std::int64_t threads);
-  void give(std::unique_ptr<Workspace> workspace);
+  void give(std::unique_ptr<Workspace> workspace) noexcept;
+  // The same without waiting until memory is freed: for gigabytes that takes longer than a signal may wait.
+  void give_at_once(std::unique_ptr<Workspace> workspace) noexcept;
 
  private:
   struct Idle {

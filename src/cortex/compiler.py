@@ -21,6 +21,8 @@ from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import TABLE_BYTES, Considered
 from cortex.errors import ModelError, ScheduleError
+from cortex.frontend.clock import tick
+from cortex.frontend.fields import Accessors
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
@@ -37,6 +39,7 @@ from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
+from cortex.runtime.check_function import check_function
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.signature import Signature
@@ -70,6 +73,7 @@ def compile(
     threads: int = 1,
     table_bytes: int = TABLE_BYTES,
     weights_dtype: str | None = None,
+    check: bool = True,
 ) -> Any:
     """Compile a recursive model to native code.
 
@@ -86,10 +90,13 @@ def compile(
     `examples` are structures (a list, or one) whose kinds of nodes are compiled now; kinds met later are compiled when
     they are first seen. The nodes of a request, which `out.nodes` lists, are those that the attributes lead to which
     the kinds known by then use as children. A kind met later that uses another attribute as a child widens that for
-    all requests after it; examples of every kind of node fix it at once.
+    all requests after it; examples of every kind of node fix it at once. With `check`, some of the examples are also
+    computed uncompiled, by the function on NumPy arrays or by the module itself, and a difference beyond rounding is a
+    ModelError. It takes less than running the examples once; the module and the structures stay as they were.
 
-    The schedule is what `cortex tune` found best for this model on this machine; else the one that is predicted best
-    for the examples, or for typical structures. `recursion`, the steps to apply to the recursive model, and `choices`,
+    The schedule is what `cortex tune` found best for this model on this machine, if it keeps to `table_bytes` and no
+    `weights_dtype` is given; else the one that is predicted best for the examples, or for typical structures.
+    `recursion`, the steps to apply to the recursive model, and `choices`,
     those of the default schedule of its loops, fix a part of it; `schedule` fixes it all: exactly its steps are
     applied. Tables, where they pay, take at most `table_bytes`. Calls run on `threads` threads
     unless they say otherwise; results do not depend on it.
@@ -130,25 +137,35 @@ def compile(
             from cortex.device_compiler import DevicePlan, build_kernels
 
             on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
-            return Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save)
+            return checked(Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save), trace)
         wishes = Wishes(trace, structures, int(table_bytes))
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
-        return Executable(
+        return checked(  # at once: traces remember this frame, which must not keep what it made
+            Executable(
+                trace,
+                lambda m, threads: build(m, replace(plan, threads=threads)),
+                threads,
+                lambda m: build(m, plan.in_f32(m)),
+                wanted.save,
+            ),
             trace,
-            lambda m, threads: build(m, replace(plan, threads=threads)),
-            threads,
-            lambda m: build(m, plan.in_f32(m)),
-            wanted.save,
         )
+
+    def checked(made: Executable, trace: Trace) -> Executable:
+        """With the examples compared, if there are any."""
+        if check and structures and isinstance(model, RecursiveModel):
+            check_function(made, trace, model, structures)
+        return made
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
         return executable(model, weights, structures)
     from cortex.frontend.torch.entry import entry_of
 
-    entry = entry_of(model, weights, structures or [])
+    entry = entry_of(model, weights)
     if entry is None:
         return executable(model, weights, structures)
-    return CompiledModule(entry, structures, executable, wanted.save)
+    as_it_is = not Accessors(fields, children).renames  # the module itself reads attributes by their own names
+    return CompiledModule(entry, structures, executable, wanted.save, check and as_it_is)
 
 
 def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:
@@ -287,6 +304,7 @@ def _applied(
             f = _where_legal(f, turns, applied)
         if each is None:
             break
+        tick()
         f = each.apply(f)
         applied.append(each)
         if isinstance(each, (Parallel, ParallelTrees, *GPU_STEPS)):

@@ -47,3 +47,8 @@ def excerpt(span: Span) -> str:
     start = max(span.column - indent, 0)
     width = max(1, min(span.end, len(span.text.rstrip())) - span.column)
     return f"  {span.file}, line {span.line}:\n    {stripped.rstrip()}\n    {' ' * start}{'^' * width}"
+
+
+def printable(text: str) -> str:
+    """`text` without control characters, which a terminal would obey: they are written as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

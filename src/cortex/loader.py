@@ -26,7 +26,7 @@ from cortex.runtime.known_kinds import KnownKinds
 from cortex.runtime.linearize import names_read
 from cortex.runtime.torch_module import LoadedModule
 from cortex.saved.names import restore_names
-from cortex.saved.read import Program, Saved, SavedPart, read
+from cortex.saved.read import UNREADABLE, Program, Saved, SavedPart, not_understood, read
 from cortex.saved.write import Wanted
 
 
@@ -52,8 +52,9 @@ def load(
     loaded. With `as_torch` it is, and the arrays are torch tensors. Results that are named tuples or dataclasses are so
     again if their class is loaded by then; else they are tuples and dictionaries.
 
-    The file holds code that will be executed: load only what you would run. The checksum in it tells damage, not
-    intent.
+    The file holds machine code, which runs with the rights of this process: load only files that you would run as
+    programs. A file that was damaged or edited is refused, but no check tells who wrote it. `cortex inspect` runs
+    nothing.
     """
     saved = read(path)
     what = f"cortex.load({saved.what})"
@@ -66,13 +67,16 @@ def load(
     for part in saved.parts:
         accessors = restore_names(part.names, children, fields, what, names_read(part.model))
         roots: Callable[[Iterable[Any]], list[Any]] = list
-        if part.serving is not None:
-            assert isinstance(accessors, TorchAccessors)
-            roots = part.serving.roots
-            for name, relation in part.serving.relations.items():
-                accessors.relate(name, relation)
-        kinds = KnownKinds(part.model, part.checked, Weights(part.weights), accessors, roots)
-        made.append((part.serving, executable(saved, part, kinds, threads)))
+        try:
+            if part.serving is not None:
+                assert isinstance(accessors, TorchAccessors)
+                roots = part.serving.roots
+                for name, relation in part.serving.relations.items():
+                    accessors.relate(name, relation)
+            kinds = KnownKinds(part.model, part.checked, Weights(part.weights), accessors, roots)
+            made.append((part.serving, executable(saved, part, kinds, threads)))
+        except UNREADABLE:  # all parts of the description can be read, and they do not belong together
+            raise not_understood(saved.what, saved.wanted.cortex) from None
     if saved.interface is None:
         return made[0][1]
     tensor: Callable[[Any], Any] = np.asarray

@@ -23,6 +23,8 @@ from cortex.ir.step import Step
 from cortex.lower.linear_form import LinearForm
 from cortex.options import Options
 from cortex.ra import ir as ra
+from cortex.recursion.tabulate import Tabulate
+from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.runtime.linearize import linearizer
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
 from cortex.schedule.in_f32 import in_f32
@@ -58,10 +60,10 @@ class Wishes:
         return [b for b in batches if forms.linearize(self.trace.roots(b))["sizes"]["num_groups"] <= MOST_GROUPS]
 
     def requests(self, m: ra.Model) -> list[LinearForm]:
-        """The batches in the linear form of a model; without any, typical requests."""
+        """The batches in the linear form of a model, windows of all kinds included; without any, typical requests."""
         if not self.batches or self.trace is None:
             return typical(m)
-        forms = linearizer(m, self.trace.accessors)
+        forms = linearizer(m, self.trace.accessors, windows=tuple(range(len(m.kinds))))
         return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
 
     @property
@@ -97,10 +99,20 @@ class Plan:
         return self.target.lanes
 
     def fixed(self, m: ra.Model) -> Schedule | None:
-        """The whole schedule where it is given, or was found by tuning."""
-        if self.schedule is not None or self.recursion is not None or self.choices is not None:
+        """The whole schedule where it is given, or was found by tuning.
+
+        Tuning measures f32 weights and tables of the usual size: its schedule is for plans that ask for nothing else.
+        """
+        asked = (self.schedule, self.recursion, self.choices, self.narrow)
+        if any(each is not None for each in asked):
             return self.schedule
-        return remembered(Options.from_environment().cache, m, self.target.cpu)
+        found = remembered(Options.from_environment().cache, m, self.target.cpu)
+        return found if found is not None and self.allows_tables(found) else None
+
+    def allows_tables(self, schedule: Schedule) -> bool:
+        """Do the tables of a schedule take no more than they may?"""
+        steps = (s for s in schedule if isinstance(s, Tabulate | TabulateLeafProducts))
+        return all(step.limit_bytes <= self.wishes.table_bytes for step in steps)
 
     def key(self, m: ra.Model) -> str | None:
         """The name by which the object code of `m` is kept; None where that is not possible."""

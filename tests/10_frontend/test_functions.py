@@ -113,3 +113,19 @@ def test_arrays_on_the_left() -> None:
     assert_allclose(
         compute(lambda w: eye @ w.v + np.float32(1) - eye[0] * w.v, **X), eye @ X["v"] + 1 - eye[0] * X["v"]
     )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_function_uncompiled(name: str) -> None:
+    """The same code, called outside of tracing, computes on NumPy arrays."""
+    code, expected = CASES[name]
+
+    @cortex.model
+    def alone(node: Any, w: Any) -> Any:
+        return code(w)
+
+    found = alone(object(), X)
+    assert isinstance(found, np.ndarray) and found.dtype == np.float32
+    exact = expected({key: value.astype(np.float64) for key, value in X.items()})
+    assert found.shape == np.shape(exact)
+    assert_allclose(found, exact, rtol=2e-6, atol=1e-6)

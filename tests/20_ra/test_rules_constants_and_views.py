@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 from ra_simplified import Simplified, h_k, x
 
@@ -102,11 +105,29 @@ def test_where_of_equals() -> None:
 
 def test_zeros_absorb_products_and_contractions() -> None:
     def body(b: Builder) -> str:
-        absent = b.add(Fill(0.0, (4,)))
-        t = b.add(Contract("jk,k->j", b.add(Param("W")), b.add(Binary("mul", absent, x(b)))))
+        absent, gate = b.add(Fill(0.0, (4,))), b.add(Unary("sigmoid", x(b)))
+        rest = b.add(Binary("sub", b.add(Fill(1.0, ())), gate))
+        kept = b.add(Binary("mul", b.add(Binary("mul", absent, gate)), rest))
+        t = b.add(Contract("jk,k->j", b.add(Param("W")), kept))
         return b.add(Binary("add", t, b.add(Param("b"))))
 
     assert Simplified(body).ops == [Param("b")]
+
+
+def test_zeros_do_not_absorb_what_may_be_infinite() -> None:
+    zero = Fill(0.0, (4,))
+    products: list[Callable[[Builder], str]] = [
+        lambda b: b.add(Binary("mul", b.add(zero), x(b))),
+        lambda b: b.add(Binary("mul", x(b), b.add(zero))),
+        lambda b: b.add(Contract("k,k->", x(b), b.add(zero))),
+        lambda b: b.add(Binary("mul", b.add(zero), b.add(Unary("exp", b.add(Unary("tanh", x(b))))))),
+        lambda b: b.add(Binary("mul", b.add(zero), b.add(Binary("add", x(b), b.add(Unary("tanh", x(b))))))),
+        lambda b: b.add(Binary("mul", b.add(zero), b.add(Fill(math.inf, (4,))))),
+    ]
+    for product in products:
+        last = Simplified(product).ops[-1]
+        assert isinstance(last, Binary | Contract)
+        assert not isinstance(last, Binary) or last.fn == "mul"
 
 
 def test_a_computed_zero_absorbs_nothing() -> None:

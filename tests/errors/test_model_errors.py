@@ -56,6 +56,7 @@ BODIES = {
     "logical": "return w.b & (w.b > 0)",
     # indices
     "index_range": "return w.W[4]",
+    "index_bool": "return w.W[True]",
     "index_count": "return w.b[0, 1]",
     "index_type": 'return w.b["x"]',
     "slice_step": "return w.b[::-1]",
@@ -104,16 +105,6 @@ BODIES = {
     "argument_node": "return w.b if node.is_leaf else f(f(node.left, w), w)",
     "argument_weights": "return w.b if node.is_leaf else f(node.left, w.cell)",
     # children
-    "edge_escapes": LEAF + "hs = [f(k, w) for k in node.children]\nreturn cortex.tanh(hs[0])",
-    "builtin_sum": LEAF + "s = sum(f(k, w) for k in node.children)\nreturn w.U @ s",
-    "edges_mixed": LEAF + "xs = [f(k, w) for k in node.args]\n"
-    "return cortex.sum(f(k, w) * xs[0] for k in node.children)",
-    "edges_nested": LEAF + "return cortex.sum(f(j, w) * f(k, w) for j in node.children for k in node.children)",
-    "edge_fact": LEAF + "return cortex.sum(f(k, w) for k in node.children if not k.is_leaf)",
-    "edge_tag": LEAF + 'return cortex.sum(f(k, w) for k in node.children if k.op == "x")',
-    "edge_grandchild": LEAF + "return cortex.sum(f(k.left, w) for k in node.children)",
-    "edge_softmax_index": LEAF + "a = cortex.softmax(f(k, w) for k in node.children)\nreturn a[0]",
-    "edge_softmax_tensor": LEAF + "a = cortex.softmax(f(k, w) for k in node.children)\nreturn a + 1",
     "sum_of_nodes": LEAF + "return cortex.sum(k for k in node.children)",
     "slot_and_list": LEAF + "return f(node.kids, w) + cortex.sum(f(k, w) for k in node.kids)",
     # nodes and their attributes
@@ -143,7 +134,6 @@ BODIES = {
     "no_base_return_nothing": "h = w.b + cortex.sum(f(k, w) for k in node.children)",
     "no_base_return_dict": 'h = w.b + cortex.sum(f(k, w)["h"] for k in node.children)\nreturn {"h": h, "c": w.U @ h}',
     "no_base_numpy": "return np.tanh(w.b + cortex.sum(f(k, w) for k in node.children))",
-    "no_base_builtin_sum": "return cortex.tanh(w.b + w.U @ sum(f(k, w) for k in node.children))",
     "no_base_if_tensor": "h = w.b + cortex.sum(f(k, w) for k in node.children)\nreturn h if h[0] > 0 else -h",
     "no_base_weight_columns": "return cortex.tanh(w.emb[node.word] + w.W @ cortex.sum(f(k, w) for k in node.children))",
     "no_base_weight_rows": "return w.W[0] + w.U @ cortex.sum(f(k, w) for k in node.children)",
@@ -194,7 +184,11 @@ NODES: dict[str, tuple[str, Any]] = {
     "node_missing_attribute": ("return w.b if node.label == 3 else -w.b", {}),
     "node_quotient_as_index": ("return w.emb[node.word / 2]", {"word": 4}),
     "node_unknown_function": ("return cortex.argmax(w.b)", {}),
-    "node_sum_of_nothing": ("return w.b + cortex.sum([f(k, w) for k in node.children[1:]])", {"children": []}),
+    "node_sum_of_nothing": ("return w.b + cortex.sum([])", {}),
+    "node_softmax_as_tensor": (
+        "return cortex.softmax(f(k, w) for k in node.children) + 1 if node.children else w.b",
+        {"children": [SimpleNamespace(children=[])]},
+    ),
     "node_fact_of_nothing": (
         "return w.b + cortex.sum(w.V[i] @ f(k, w) for i, k in enumerate(node.children) if k.is_leaf)",
         {"children": []},
@@ -211,13 +205,23 @@ def test_wrong_node(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"errors/model/{name}", text(caught.value))
 
 
-def test_call_outside() -> None:
-    f = define("outside", "return w.b")
+UNCOMPILED = {
+    "uncompiled_without_weights": ("return w.b", lambda f: f(SimpleNamespace())),
+    "uncompiled_without_node": ("return w.b", lambda f: f(w=WEIGHTS)),
+    "uncompiled_other_arguments": ("return w.b", lambda f: f(SimpleNamespace(), WEIGHTS, 3)),
+    "uncompiled_on_none": ("return f(node.left, w)", lambda f: f(SimpleNamespace(left=None), WEIGHTS)),
+    "uncompiled_none_returned": ("pass", lambda f: f(SimpleNamespace(), WEIGHTS)),
+    "uncompiled_none_computed": ("return cortex.tanh(node.x)", lambda f: f(SimpleNamespace(x=None), WEIGHTS)),
+    "uncompiled_sum_of_nothing": ("return w.b", lambda f: cortex.sum([])),
+}
+
+
+@pytest.mark.parametrize("name", UNCOMPILED)
+def test_wrong_uncompiled_call(name: str, golden: Callable[[str, str], None]) -> None:
+    body, call = UNCOMPILED[name]
     with pytest.raises(cortex.ModelError) as caught:
-        f(SimpleNamespace(), WEIGHTS)
-    assert "Compile it first" in caught.value.message
-    with pytest.raises(cortex.ModelError, match=r"only inside a @cortex\.model function"):
-        cortex.tanh(1.0)
+        call(define("f", body))
+    golden(f"errors/model/{name}", f"ModelError: {caught.value.message}")
 
 
 def test_wrong_signature(golden: Callable[[str, str], None]) -> None:

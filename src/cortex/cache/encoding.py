@@ -17,6 +17,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from cortex.cache.typed import checks_of
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
@@ -65,8 +66,12 @@ def decode(data: Any) -> Any:
     names = _fields()[cls]
     if type(content) is not list or len(content) > len(names):
         raise ValueError(f"{name} has {len(names)} fields")
+    values = [decode(item) for item in content]
+    for field, check, value in zip(names, checks_of(cls, names), values, strict=False):
+        if not check(value):
+            raise ValueError(f"{name}.{field} is no {type(value).__name__}")
     # what is left out, by a Cortex that did not know it yet, has a default; or it is a TypeError
-    return cls(**dict(zip(names, map(decode, content), strict=False)))
+    return cls(**dict(zip(names, values, strict=False)))
 
 
 @cache

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cortex.errors import printable
+
 if TYPE_CHECKING:
     from cortex.codegen.target import Target
     from cortex.ra.ir import TensorType
@@ -25,11 +27,15 @@ def command(file: Path, with_steps: bool) -> None:
 
     Nothing in it is executed.
     """
-    from cortex.saved.read import read
+    from cortex.saved.read import UNREADABLE, not_understood, read
 
     saved = read(file)
-    for line in lines(saved, with_steps):
-        click.echo(line)
+    try:
+        found = list(lines(saved, with_steps))
+    except UNREADABLE:
+        raise not_understood(saved.what, saved.wanted.cortex) from None
+    for line in found:
+        click.echo(printable(line))
 
 
 def lines(saved: Saved, with_steps: bool = False) -> Iterator[str]:

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import click
 
-from cortex.errors import CortexError
+from cortex.errors import CortexError, printable
 
 COMMANDS = ("bench", "demo", "explain", "export", "inspect", "report", "targets", "tune", "verify")
 
@@ -35,7 +35,8 @@ class LazyCommands(click.Group):
         try:
             return super().invoke(ctx)
         except CortexError as error:
-            click.echo(f"{type(error).__name__}: {error}", err=True)
+            for line in f"{type(error).__name__}: {error}".split("\n"):
+                click.echo(printable(line), err=True)
             ctx.exit(1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,12 +14,10 @@ from typing import assert_never
 
 from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.signals import OneByOne
 from cortex.frontend.spans import DISPATCHERS, fail, is_library, user_span
+from cortex.ir.source import Span
 from cortex.ra.ir import DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
-
-Site = tuple[FrameType | None, int]
-"""A frame and the offset of the instruction that runs in it. Holding the frame keeps its identity from being reused."""
-
 
 OTHER_NODE = (
     "this tensor was computed for another node: each call of the model computes its own tensors. Do not keep tensors "
@@ -73,32 +72,27 @@ class Builder:
     knowledge: Knowledge
     facts: Facts
     lets: list[Let] = field(default_factory=list)
-    iterating: dict[str, list[Site]] = field(default_factory=dict)
-    """The comprehensions that are running over each list relation, by where they were started."""
-    edge_sites: set[Site] = field(default_factory=set)
-    """Where values per child are iterated, so that `zip` takes the children beside them the same way."""
-    outside: set[str] = field(default_factory=set)
-    """Per-edge lets made outside any comprehension over their relation: where such a value escapes."""
-    gathering: int = 0
-    """How many reductions are waiting for the next item of what they reduce."""
-    supposed: dict[object, object] = field(default_factory=dict)
-    """Items of empty lists that are supposed to be there at the moment, to find the shape of what they would give."""
+    iterating: Counter[str] = field(default_factory=Counter)
+    """How many iterations are running over all children of each list relation at once."""
+    shapes_asked: dict[str, Span | None] = field(default_factory=dict)
+    """The lets whose shapes the model's code has asked for, and where."""
     _shared: dict[tuple[Op, str | None], Value] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.knowledge.clock.tick()
 
     def emit(
         self, op: Op, shape: tuple[int, ...], *operands: Value, dtype: DType = "f32", over: str | None = None
     ) -> Value:
         """Add a let; it is per edge when an operand is, or when `over` says so."""
+        self.knowledge.clock.tick()
         for x in operands:
             if x.builder is not self:
                 raise fail(OTHER_NODE)
             if x.over is not None and over is not None and x.over != over:
-                raise fail(
-                    f"this combines a value for each child in '{over}' with a value for each child in '{x.over}'. "
-                    "Reduce one of them first, for example with cortex.sum(... for k in ...)."
-                )
+                raise OneByOne
             over = x.over or over
         if isinstance(op, OverChildren):
             over = None
@@ -106,8 +100,6 @@ class Builder:
         if key not in self._shared:
             let = Let(self._fresh(op), op, TensorType(shape, dtype), over, user_span())
             self.lets.append(let)
-            if over is not None and not self.iterating.get(over):
-                self.outside.add(let.name)
             self._shared[key] = Value(self, let)
             if self.knowledge.guess is not None and not isinstance(op, State):
                 self.knowledge.guess.steps += 1

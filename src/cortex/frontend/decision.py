@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.lengths import CheckedLengths
-from cortex.frontend.facts import Answer, Oracle
+from cortex.frontend.facts import Answer, Oracle, Shapes
 from cortex.frontend.knowledge import Knowledge
 from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
@@ -32,6 +32,8 @@ class Traced:
     checked: CheckedLengths | None = None
     found_from: Oracle | None = None
     """Who answered when a kind of any arity was found; it can be asked as if it had other numbers of children."""
+    shapes: Shapes = field(default_factory=dict)
+    """Of a kind of any arity: what its reductions of several values get where there is something to reduce."""
 
 
 class Untraced:
@@ -129,12 +131,20 @@ class DecisionTree:
             self._settled = (self.changes, None if self.root is None else settle(self.root))
         return self._settled[1]
 
-    def find(self, answer: Callable[[Test], Answer]) -> Traced | None:
-        """The kind whose guard agrees with the answers, or None when it has not been traced yet."""
+    def find(self, answer: Callable[[Test], Answer], present: dict[Test, Answer] | None = None) -> Traced | None:
+        """The kind whose guard agrees with the answers, or None when it has not been traced yet.
+
+        With `present`, that an attribute is None does not count where no kind is for that, as it does not when a
+        request is run; `present` gets these questions, and what they are taken to be answered with.
+        """
         at = self.settled
         while isinstance(at, Branch):
             given = answer(at.test)
-            at = at.below((type(given), given))
+            below = at.below((type(given), given))
+            if below is None and present is not None and isinstance(at.test, IsNone) and given:
+                present[at.test] = False
+                below = at.below((bool, False))
+            at = below
         return at if isinstance(at, Traced) else None
 
     def guards(

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Literal
 
 from cortex.errors import ModelError
+from cortex.frontend.arity.at_once import insert, trace_form, trace_node
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.decision import DecisionTree
 from cortex.frontend.facts import Exploring, Facts
@@ -14,7 +15,6 @@ from cortex.frontend.kind_names import kind_name
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample, NeedsStates
 from cortex.frontend.state_form import StateForm
-from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.ra.ir import Equals, Fact, IsLeaf, IsNone, Item, Length
 
 Guard = tuple[Fact, ...]
@@ -66,6 +66,7 @@ class Exploration:
 
     def is_refuted(self, guard: Guard) -> bool:
         """Did every attempt to trace nodes that answer like this fail?"""
+        self.knowledge.clock.tick()
         outcomes = [o for reached, o in self.reached.items() if _begins(reached, guard)]
         return bool(outcomes) and all(o == "failed" for o in outcomes)
 
@@ -82,11 +83,11 @@ class Exploration:
         facts = self._facts(prefix)
         outcome: Outcome = "failed"
         try:
-            kind = trace_kind(self.knowledge, facts)
+            kind = trace_node(self.knowledge, facts)
             if self.tree.find(facts.known.get) is None and not (
                 widen(self.knowledge, self.tree, kind, facts.oracle) and self.tree.find(facts.known.get)
             ):
-                self.tree.insert(kind)
+                insert(self.knowledge, self.tree, kind)
             outcome = "traced"
         except NeedsStates:
             outcome = "waiting"
@@ -104,7 +105,10 @@ class Exploration:
         self.reached[facts.guard()] = outcome
 
     def _facts(self, prefix: Guard) -> Facts:
-        return Facts(Exploring({fact.test: fact.answer for fact in prefix}, self.knowledge))
+        known = {
+            fact.test: fact.answer for fact in prefix if not (isinstance(fact.test, Length) and fact.answer is None)
+        }
+        return Facts(Exploring(known, self.knowledge))
 
     def _find_states(self) -> None:
         """No kind can be traced first: look for a base case, else suppose the states, unless an example will tell."""
@@ -128,6 +132,8 @@ class Exploration:
     def _look_for_base_case(self) -> None:
         """Take the states from a trace that does not call the model, supposing as few attributes None as possible.
 
+        A list of children of any number is supposed to be empty.
+
         That these attributes are children is often not known yet: the traces stopped at a call before they got there.
         """
         k = self.knowledge
@@ -137,8 +143,10 @@ class Exploration:
             guard = todo.pop(0)
             for i, fact in enumerate(guard):
                 known = isinstance(fact.test, IsNone) and (fact.test.name in k.fields or fact.test.name in k.tags)
-                other = (*guard[:i], Fact(fact.test, True))
-                if not isinstance(fact.test, IsNone) or fact.answer is True or known or other in tried:
+                is_open = isinstance(fact.test, Length) and fact.answer is None
+                other = (*guard[:i], Fact(fact.test, 0 if is_open else True))
+                may_be_absent = isinstance(fact.test, IsNone) and fact.answer is not True and not known
+                if not (may_be_absent or is_open) or other in tried:
                     continue
                 tried.add(other)
                 facts = self._facts(other)

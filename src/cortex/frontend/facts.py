@@ -14,7 +14,7 @@ import numpy as np
 
 from cortex.errors import StructureError
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.signals import Impossible, NeedsExample
+from cortex.frontend.signals import Impossible, NeedsExample, OneByOne
 from cortex.ra.ir import (
     Compares,
     Counts,
@@ -36,6 +36,8 @@ from cortex.ra.ir import (
 
 Answer = bool | int | float | str | None
 Path = tuple[Hop, ...]
+Shapes = dict[tuple[Any, ...], list[tuple[int, ...]]]
+"""What reductions of several values got, by where in the user's code they are: a shape for each time it ran."""
 
 ORDER: dict[Order, Callable[[Any, Any], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
@@ -46,6 +48,10 @@ ABSENT = object()
 
 class Oracle(Protocol):
     """Where answers come from."""
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known of the model."""
 
     def answer(self, test: Test) -> Answer:
         """The answer to a question, or NeedsExample."""
@@ -58,16 +64,43 @@ class Oracle(Protocol):
 
 
 class Facts:
-    """The questions of one trace with their answers; asking twice records once."""
+    """The questions of one trace with their answers; asking twice records once.
 
-    def __init__(self, oracle: Oracle) -> None:
+    A trace `at_once` gets one stand-in for all children of a list that it iterates, whatever their number. Such a trace
+    is a guess, which has to be compared with traces that take the children one by one.
+    """
+
+    def __init__(self, oracle: Oracle, *, at_once: bool = False, expected: Shapes | None = None) -> None:
         self.oracle = oracle
         self.known: dict[Test, Answer] = {}
+        self.at_once = at_once
+        self.iterated: dict[str, None] = {}
+        """The lists of the node of which one stand-in was taken for all children."""
+        self.shapes: Shapes = {}
+        self.expected: Shapes = expected or {}
+        """What reductions get in a trace with more children: the shapes of their results where they get nothing."""
+
+    def start_over(self, expected: Shapes) -> None:
+        """Forget what was asked and reduced; reductions of nothing have these shapes from now on."""
+        self.known, self.iterated, self.shapes, self.expected = {}, {}, {}, expected
+
+    def iterate_at_once(self, name: str) -> None:
+        """All children in a list of the node are taken at once, however many there are."""
+        length = Length(name)
+        forced = self.oracle.forced if isinstance(self.oracle, Exploring) else {}
+        if self.known.get(length) is not None or length in forced:
+            raise OneByOne
+        self.iterated.setdefault(name)
+        if self._implied(length) is None:
+            self.known[length] = None
 
     def ask(self, test: Test) -> Answer:
         """The answer to `test`; it becomes part of the guard unless earlier answers imply it."""
         if test in self.known:
+            if self.known[test] is None and isinstance(test, Length):
+                raise OneByOne
             return self.known[test]
+        self.oracle.knowledge.clock.tick()
         implied = self._implied(test)
         if implied is not None:
             return implied

@@ -101,6 +101,11 @@ class Accessors:
         """The names in `fields` that the model has to read."""
         return [name for name in self._sources if name != "children" and name not in self._offered]
 
+    @property
+    def renames(self) -> bool:
+        """Does some name mean something else than the attribute of that name?"""
+        return any(source != name for name, source in self._sources.items())
+
     def source(self, name: str) -> Source:
         """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""
         return self._sources.get(name, name)

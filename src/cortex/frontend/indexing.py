@@ -67,6 +67,8 @@ def _expand(x: Value, index: tuple[Any, ...]) -> list[Any]:
 
 def _position(x: Value, axis: int, item: Any) -> int:
     try:
+        if isinstance(item, bool):  # which would add an axis in NumPy
+            raise TypeError
         return operator.index(item)
     except TypeError:
         raise fail(

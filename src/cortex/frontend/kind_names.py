@@ -1,4 +1,7 @@
-"""Readable, unique names for kinds: "leaf", "inner", "op_Join", "no_left"."""
+"""Readable, unique names for kinds: "leaf", "inner", "op_Join", "no_left".
+
+They are made from what nodes hold, which may be any text, and are identifiers of at most `MOST` ASCII characters.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,22 @@ import re
 from typing import assert_never
 
 from cortex.frontend.builder import hop_text
-from cortex.ra.ir import Compares, Counts, Equals, Fact, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Value
+from cortex.ra.ir import Compares, Counts, Equals, Fact, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Test, Value
 
+MOST = 80
+FORM = "form_"
+"""What the name of a question about the form of an array begins with (see torch/array_forms.py)."""
 OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 def kind_names(guards: list[tuple[Fact, ...]]) -> list[str]:
     """One name per guard; a number tells apart those that would be called the same."""
     names: list[str] = []
+    answers: dict[Test, set[object]] = {}
+    for fact in (fact for guard in guards for fact in guard):
+        answers.setdefault(fact.test, set()).add(fact.answer)
     for guard in guards:
-        stem = kind_name(guard)
+        stem = kind_name(tuple(f for f in guard if len(answers[f.test]) > 1 or not _is_form(f)))
         name, number = stem, 2
         while name in names:
             name, number = f"{stem}_{number}", number + 1
@@ -30,7 +39,12 @@ def kind_name(guard: tuple[Fact, ...]) -> str:
         words = [w for w in words if w != "inner"]
     if not words:
         words = [f"has_{fact.test.name}" for fact in guard if isinstance(fact.test, IsNone)]
-    return "_".join(words) or ("node" if not guard else "other")
+    name = "_".join(words)[:MOST] or ("node" if not guard else "other")
+    return name if name.isidentifier() else f"kind_{name}"
+
+
+def _is_form(fact: Fact) -> bool:
+    return isinstance(fact.test, Value) and fact.test.name.startswith(FORM)
 
 
 def _word(fact: Fact) -> str:
@@ -43,7 +57,7 @@ def _word(fact: Fact) -> str:
         case IsNone(name):
             word = f"no_{name}" if fact.answer else ""
         case Length(name):
-            word = f"{name}_{fact.answer}"
+            word = "" if fact.answer is None else f"{name}_{fact.answer}"
         case HasLength(name, count):
             word = f"{name}_{count}" if fact.answer else "" if count else f"some_{name}"
         case Counts():
@@ -56,4 +70,4 @@ def _word(fact: Fact) -> str:
             word = f"{name}_{fact.answer}"
         case _:
             assert_never(fact.test)
-    return re.sub(r"\W", "_", prefix + word) if word else ""
+    return re.sub(r"\W", "_", prefix + word, flags=re.ASCII) if word else ""

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cortex.frontend.clock import Clock
 from cortex.frontend.fields import Accessors
+from cortex.frontend.numpy_meanings import Site
 from cortex.frontend.signals import NeedsExample, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
+from cortex.options import Options
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ class Knowledge:
         self.arguments = arguments
         self.weights = weights
         self.accessors = accessors
+        self.clock = Clock(Options.from_environment().tracing_seconds)
         self.slots: dict[str, None] = {}
         self.lists: dict[str, None] = {}
         self.tags: dict[str, None] = {}
@@ -43,6 +47,8 @@ class Knowledge:
         """
         self.same_length: dict[str, str] = {}
         """Lists of calls on the items of a list, which are as many: the relation's name, and the list's."""
+        self.reduced: dict[Site, set[tuple[int, ...]]] = {}
+        """The shapes that reductions over children gave, by where the code calls them."""
         self.fields: dict[str, TensorType] = {}
         self.forms: dict[str, tuple[tuple[int, ...], bool]] = {}
         """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""
@@ -51,8 +57,8 @@ class Knowledge:
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
         self._ask_lengths = False
-        self._computed: dict[str, str] = {}
-        """Second names of fields that are integers in some kinds and other numbers in other ones."""
+        self._computed: dict[tuple[str, tuple[int, ...] | None], str] = {}
+        """Other names of fields that are integers in some kinds and other numbers in other ones, or of other shapes."""
 
     def note_slot(self, name: str) -> None:
         """`node.NAME` is a child."""
@@ -106,19 +112,30 @@ class Knowledge:
         """Is a list a relation of the model, or of the length of one? Only such lengths are known when a kind runs."""
         return name in self.lists or any(name == base and own in self.lists for own, base in self.same_length.items())
 
-    def computed_name(self, name: str, sample: Any) -> str:
-        """What the field is called where it is computed with: another name than where it is an index, if no integer."""
+    def computed_name(self, name: str, sample: Any, shape: tuple[int, ...] | None) -> str:
+        """What the field is called where it is computed with.
+
+        It has another name than where it is an index, if it is no integer, and one for each further shape.
+        """
         known = self.fields.get(name)
-        if known is None or known.dtype != "i64" or not isinstance(sample, float | np.floating):
+        is_index = known is not None and known.dtype == "i64"
+        if shape is None and any(other == name and of is not None for other, of in self._computed):
+            raise NeedsExample(f"which shape the field '{name}' has")
+        if known is None or shape is None or (not is_index and known.shape == shape):
             return name
-        if name not in self._computed:
-            own = f"{name}_computed"
-            while own in self.read:
+        if is_index and not shape and not isinstance(sample, float | np.floating):
+            return name
+        if name in self.accessors.shapes:
+            return name
+        key = (name, None if is_index and not shape else shape)
+        if key not in self._computed:
+            own = "_".join([name, *(["computed"] if key[1] is None else map(str, shape or ("scalar",)))])
+            while own in self.read or own in self.fields:
                 own += "_"
-            self._computed[name] = own
-        self.read.setdefault(self._computed[name])
-        self.accessors.add_name(self._computed[name], name)
-        return self._computed[name]
+            self._computed[key] = own
+        self.read.setdefault(self._computed[key])
+        self.accessors.add_name(self._computed[key], name)
+        return self._computed[key]
 
     def children(self, node: Any, through: Container[str] | None = None) -> list[Any]:
         """All children of a real node, through every relation known so far, or through these."""

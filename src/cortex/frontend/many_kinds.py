@@ -1,4 +1,4 @@
-"""A warning where kinds of node get many: each has code of its own, and new ones are compiled when they come."""
+"""Kinds of node that get many: each has code of its own, and new ones are compiled when they come."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ MANY = 32
 
 def warn_of_many_kinds(model: str, count: int, guards: Iterable[tuple[Fact, ...]], said: Callable[[str], str]) -> None:
     """Say how many kinds there are, and what makes them so many; `said` tells what a name is called in code."""
+    warnings.warn(
+        f"'{model}' has {count} kinds of node by now; each is compiled by itself, new ones when they come. "
+        f"{why_many_kinds(count, guards, said)}",
+        stacklevel=3,
+    )
+
+
+def why_many_kinds(count: int, guards: Iterable[tuple[Fact, ...]], said: Callable[[str], str]) -> str:
+    """The question that makes the kinds so many, and what to do about it."""
     answers: dict[tuple[str, bool], set[object]] = {}
     others: dict[str, int] = {}
     for fact in (fact for guard in guards for fact in guard):
@@ -28,24 +37,19 @@ def warn_of_many_kinds(model: str, count: int, guards: Iterable[tuple[Fact, ...]
     of_child = next((name for _, name, is_of_child in values if is_of_child), None)
     if of_child is not None:
         read = re.sub(r"\bnode\b", "child", said(of_child))
-        why = (
+        return (
             f"What it does depends on {read}, and every combination is a kind. "
             f"{_in_a_tensor(read, answers[of_child, True])}decide it in the call for the child."
         )
-    elif values and values[0][0] >= count // 4:
+    if values and values[0][0] >= count // 4:
         number, name, _ = values[0]
-        why = (
+        return (
             f"It looks at the value of {said(name)}, of which there are {number} so far. "
             f"{_in_a_tensor(said(name), answers[name, False])}compare it with what matters, or make a field of what "
             "follows from it."
         )
-    else:
-        most = sorted(others, key=lambda name: -others[name])[:3]
-        why = f"It asks most about {', '.join(map(said, most))}: what it does differs from node to node."
-    warnings.warn(
-        f"'{model}' has {count} kinds of node by now; each is compiled by itself, new ones when they come. {why}",
-        stacklevel=2,
-    )
+    most = sorted(others, key=lambda name: -others[name])[:3]
+    return f"It asks most about {', '.join(map(said, most))}: what it does differs from node to node." if most else ""
 
 
 def _in_a_tensor(read: str, values: set[object]) -> str:

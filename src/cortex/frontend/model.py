@@ -55,6 +55,10 @@ class TracedModel(ABC):
             spaces += [vars(x) for x in own.values() if hasattr(x, "__dict__") and not isinstance(x, type)]
         return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()))
 
+    def code(self) -> list[Any]:
+        """The functions and objects whose code and attributes decide what a node's children are used for."""
+        return [self.function]
+
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from; unless `traced`, they are only given to the linearizer."""
         return list(requests)
@@ -91,13 +95,20 @@ class TracedModel(ABC):
         """The states that can be asked for; None where all can."""
         return None
 
+    def merged(self, instead: Mapping[str, str]) -> None:  # noqa: B027 - most models need not know
+        """States are not kept for which there is an equal one `instead`."""
+
     def no_base_case(self) -> ModelError | None:
         """What to say where no kind can be traced first; None where states can be supposed."""
         return None
 
 
 class RecursiveModel(TracedModel):
-    """A model function. Compile it with `cortex.compile`; it cannot be called by itself."""
+    """A model function, for `cortex.compile`. Called by itself, `f(tree, weights)`, it runs as plain Python on arrays.
+
+    Nodes are then the user's objects, weights float32 arrays, and what is returned for a node is float32 too. A node
+    that is reached several times is computed once.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function.__name__, function)
@@ -115,6 +126,20 @@ class RecursiveModel(TracedModel):
                 span_of_function(function.__code__),
             )
         self.node_parameter = parameters[0].name
+        self.weight_parameters = [p.name for p in required if p.name != self.node_parameter]
+
+    def uncompiled(
+        self,
+        structure: Any,
+        weights: Any = None,
+        *,
+        children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The function's own result for a structure, without compiling; arguments are those of `cortex.compile`."""
+        from cortex.frontend.uncompiled import run_uncompiled
+
+        return run_uncompiled(self, structure, weights, {}, children, fields)
 
     def __repr__(self) -> str:
         return f"<cortex model {self.name}{self.signature}>"
@@ -145,12 +170,11 @@ class RecursiveModel(TracedModel):
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Inside a model: the state of a child. Anywhere else: an error."""
+        """While the model is traced: the state of a child. Else the function itself is run, on NumPy arrays."""
         if not is_tracing():
-            raise fail(
-                f"model '{self.name}' was called directly. Compile it first: fast = cortex.compile({self.name}, "
-                "weights); fast(tree)."
-            )
+            from cortex.frontend.uncompiled import call
+
+            return call(self, args, kwargs)
         b = builder()
         if b.knowledge.model is not self:
             raise fail(

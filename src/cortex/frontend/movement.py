@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from cortex.frontend.builder import Value, builder
+from cortex.frontend.pointwise import as_float, comparison, fill
 from cortex.frontend.spans import fail
 from cortex.ra.ir import Concat, Reshape, Slice, Transpose
 
@@ -39,7 +40,7 @@ def transpose(x: Value, perm: Sequence[int] | None) -> Value:
 
 
 def concat(xs: Sequence[Value], axis: int) -> Value:
-    """One after the other along `axis`, which is non-negative."""
+    """One after the other along `axis`, which is non-negative; truth values beside floats become 0 and 1."""
     first = xs[0]
     for x in xs[1:]:
         if len(x.shape) != len(first.shape):
@@ -50,6 +51,9 @@ def concat(xs: Sequence[Value], axis: int) -> Value:
             )
     if len(xs) == 1:
         return first
+    if any(x.dtype == "bool" for x in xs):  # they have no memory of their own: they are joined as 0 and 1
+        joined = concat([as_float(x) for x in xs], axis)
+        return comparison("ne", joined, fill(0.0)) if all(x.dtype == "bool" for x in xs) else joined
     size = sum(x.shape[axis] for x in xs)
     shape = (*first.shape[:axis], size, *first.shape[axis + 1 :])
     return builder().emit(Concat(tuple(x.name for x in xs), axis), shape, *xs, dtype=first.dtype)

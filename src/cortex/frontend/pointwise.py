@@ -73,33 +73,6 @@ def where(cond: Value, x: Value, y: Value) -> Value:
     return builder().emit(Where(cond.name, x.name, y.name), shape, cond, x, y)
 
 
-def power(x: Value, exponent: object) -> Value:
-    """`x ** n` by multiplication; also ** 0.5 and ** -0.5 as (reciprocal) square roots."""
-    if isinstance(exponent, float) and exponent.is_integer():
-        exponent = int(exponent)
-    if isinstance(exponent, float) and exponent in (0.5, -0.5):
-        root = unary("sqrt", x)
-        return root if exponent == 0.5 else arithmetic("div", fill(1.0), root)
-    if not isinstance(exponent, int) or isinstance(exponent, bool) or abs(exponent) > 64:
-        raise fail(
-            "`**` needs a constant exponent: an integer from -64 to 64, 0.5 or -0.5. "
-            "For other powers of a positive x write cortex.exp(p * cortex.log(x))."
-        )
-    if exponent < 0:
-        return arithmetic("div", fill(1.0), power(x, -exponent))
-    if exponent == 0:
-        return fill(1.0, x.shape)
-    half = as_float(x)
-    result: Value | None = None
-    while exponent:
-        if exponent % 2:
-            result = half if result is None else arithmetic("mul", result, half)
-        exponent //= 2
-        half = arithmetic("mul", half, half) if exponent else half
-    assert result is not None
-    return result
-
-
 def broadcast_to(x: Value, shape: tuple[int, ...], over: str | None = None) -> Value:
     """`x` repeated to `shape`; with `over`, for every child in that list relation."""
     if x.shape == shape and over is None:

@@ -19,12 +19,28 @@ class NeedsExample(Signal):
     """Something only a real node can tell was asked; the message says what."""
 
 
+class OneByOne(Signal):
+    """Children that one stand-in stands for cannot be told apart by it: they have to be taken one by one."""
+
+
+class NothingReduced(Signal):
+    """A reduction got nothing, and the shape of what it would have got is not known; `error` says so to the user."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Impossible(Signal):
     """The assumed facts contradict each other, so no node has this kind."""
 
 
 class Restart(Signal):
     """Something was learned that changes how earlier kinds have to be traced: trace them again."""
+
+
+class OutOfTime(Signal):
+    """Tracing or compiling takes longer than it may."""
 
 
 class MissingAttribute(Signal):

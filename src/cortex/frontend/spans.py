@@ -54,6 +54,15 @@ def is_library(file: str) -> bool:
     return file.startswith((PACKAGE, *LIBRARIES, "<frozen "))
 
 
+def user_stack() -> list[tuple[CodeType, int]]:
+    """Where the user's code is running: the innermost place first, then those that it was called from."""
+    frame, found = user_frame(), []
+    while frame is not None and frame.f_code.co_filename != DRIVER:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
 def user_span() -> Span | None:
     """The user's expression that is being evaluated."""
     frame = user_frame()
@@ -65,10 +74,16 @@ def running_call() -> ast.Call | None:
     frame = user_frame()
     if frame is None:
         return None
+    at = running_instruction(frame)
+    return _call_at(frame.f_code, at) if "CALL" in dis.opname[frame.f_code.co_code[at]] else None
+
+
+def running_instruction(frame: FrameType) -> int:
+    """The offset of the instruction that runs in a frame."""
     code, at = frame.f_code.co_code, frame.f_lasti
     while at and dis.opname[code[at]] == "CACHE":
         at -= 2  # a call of a Python function has stepped over what belongs to its instruction
-    return _call_at(frame.f_code, at) if "CALL" in dis.opname[code[at]] else None
+    return at
 
 
 @lru_cache(maxsize=1024)

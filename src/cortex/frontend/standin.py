@@ -19,18 +19,20 @@ from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_compares, ask_equals, ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
-from cortex.frontend.empty_parts import Part
+from cortex.frontend.compared import Compared
 from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain, plain
+from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
-from cortex.frontend.signals import MissingAttribute, NeedsExample
+from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
 from cortex.frontend.spans import fail, user_frame, user_span
-from cortex.frontend.tensor import Operand, Tensor
+from cortex.frontend.tensor import Operand, Tensor, value_of
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Order, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
 
+OF_ARRAYS = ("shape", "ndim", "size", "dtype")
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
 
@@ -92,7 +94,7 @@ def read_attribute(owner: StandIn, name: str) -> Any:
     in_list = any(isinstance(hop, Each) for hop in path)
     if name == "is_leaf" and not builder().knowledge.accessors.renamed(name):
         if in_list:
-            raise _each_fact("is_leaf")
+            raise OneByOne
         return facts.ask(IsLeaf(path))
     if not in_list and facts.ask(IsNone(name, path)):
         missing = facts.oracle.is_missing(name, path)
@@ -102,30 +104,15 @@ def read_attribute(owner: StandIn, name: str) -> Any:
     return ATTRIBUTE.get(IndexableAttribute)(owner, name)
 
 
-def _each_fact(question: str) -> Exception:
-    if builder().supposed:
-        return fail(
-            f"'{question}' of a child decides what is reduced, and this node has none: the shape of the result is not "
-            "known. Give nodes without children a branch of their own: if node.is_leaf: return ..."
-        )
-    return fail(
-        f"'{question}' of a child inside a comprehension over children: the children are computed together, so what "
-        "the model does cannot differ from child to child. Decide it in the call for that child (the model sees "
-        "node.is_leaf and the rest there), or loop with a `for` statement, which takes the children one by one."
-    )
-
-
 class Place(StandIn):
     """The node being traced (empty path), or a child in a list relation."""
 
-    __slots__ = ("_cortex_hops", "_cortex_used")
+    __slots__ = ("_cortex_hops",)
 
     def __init__(self, path: Path) -> None:
         self._cortex_hops = path
-        self._cortex_used = False
 
     def _cortex_path(self) -> Path:
-        self._cortex_used = True
         return self._cortex_hops
 
     def __eq__(self, other: object) -> bool:
@@ -176,10 +163,7 @@ class Attribute(Operand, StandIn):
                 "Recurse into children; what comes from above has to be a field of the node."
             )
         if any(isinstance(hop, Each) for hop in owner):
-            raise fail(
-                f"'{name}' of a child inside a comprehension over children is used as a node: whether it exists can "
-                "differ from child to child. Let the call for that child return what is needed as a state."
-            )
+            raise OneByOne
         builder().knowledge.note_slot(name)
         builder().facts.contradict_leaf(owner)
         return (*owner, Slot(name))
@@ -190,21 +174,37 @@ class Attribute(Operand, StandIn):
         sample = self._cortex_sample()
         if sample is not ABSENT and is_plain(sample):
             return getattr(self._cortex_tag(), name)
-        if isinstance(sample, np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
-            return getattr(Tensor(self._cortex_value()), name)
+        if self._cortex_is_numbers(sample):
+            return self._cortex_of_array(name)
+        if sample is ABSENT and name in OF_ARRAYS and self._cortex_name not in builder().knowledge.slots:
+            raise NeedsExample(f"whether '{self._cortex_name}' is a child or an array")
         if sample is ABSENT and any(hasattr(plain, name) for plain in (str, float)):
             raise NeedsExample(f"whether '{self._cortex_name}' is a child or a plain value")
         return read_attribute(self, name)
+
+    def _cortex_is_numbers(self, sample: Any) -> bool:
+        """Is it an array of NumPy or a tensor of torch, or declared to be one?"""
+        is_array = isinstance(sample, np.ndarray) or hasattr(type(sample), "detach")
+        return is_array or self._cortex_name in builder().knowledge.accessors.shapes
+
+    def _cortex_of_array(self, name: str) -> Any:
+        if name == "dtype":
+            raise fail(
+                f"the element type of node.{self._cortex_name} is asked for; what a model computes with is float32 "
+                f'whatever nodes hold. Make it a field: fields={{"type": lambda node: '
+                f"str(node.{self._cortex_name}.dtype)}}."
+            )
+        value = self._cortex_value()
+        if name in OF_ARRAYS:
+            note_shape(value)
+        return getattr(Tensor(value), name)
 
     # As a list of children.
 
     def _cortex_list(self) -> Path:
         owner = self._cortex_owner._cortex_path()
         if any(isinstance(hop, Each) for hop in owner):
-            raise fail(
-                f"'{self._cortex_name}' of a child inside a comprehension over children is used as a list. Let the "
-                "call for that child return what is needed as a state."
-            )
+            raise OneByOne
         builder().knowledge.note_list(self._cortex_name)
         return owner
 
@@ -215,8 +215,7 @@ class Attribute(Operand, StandIn):
 
     def _cortex_items(self) -> list[Place]:
         path, name = self._cortex_list(), self._cortex_name
-        items = [Place((*path, Item(name, i))) for i in range(self._cortex_length())]
-        return Part(items, lambda: items[0] if items else Place((*path, Each(name))))
+        return [Place((*path, Item(name, i))) for i in range(self._cortex_length())]
 
     def _cortex_is_text(self, use: str) -> bool:
         """Is this a str, so that `use` asks for its characters and not for children?"""
@@ -234,12 +233,18 @@ class Attribute(Operand, StandIn):
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self._cortex_sample(), str):
             return iter(self._cortex_tag())
+        if self._cortex_is_numbers(self._cortex_sample()):
+            return iter(Tensor(self._cortex_value()))
         path = self._cortex_list()
         if path:
             return iter(self._cortex_items())
         return iterate(self._cortex_name, lambda: Place((Each(self._cortex_name),)), self._cortex_items)
 
     def __len__(self) -> int:
+        if self._cortex_is_array() or self._cortex_is_numbers(self._cortex_sample()):
+            value = self._cortex_value()
+            note_shape(value)
+            return len(Tensor(value))
         return len(self._cortex_tag()) if self._cortex_is_text("the length") else self._cortex_length()
 
     # As a tag: the model's control flow looks at its value.
@@ -247,7 +252,7 @@ class Attribute(Operand, StandIn):
     def _cortex_tag(self) -> Any:
         path = self._cortex_owner._cortex_path()
         if any(isinstance(hop, Each) for hop in path):
-            raise _each_fact(self._cortex_name)
+            raise OneByOne
         builder().knowledge.tags.setdefault(self._cortex_name)
         self._cortex_answer = ask_value(self._cortex_name, path)
         return self._cortex_answer
@@ -271,7 +276,7 @@ class Attribute(Operand, StandIn):
             )
         path = self._cortex_owner._cortex_path()
         if any(isinstance(hop, Each) for hop in path):
-            raise _each_fact(self._cortex_name)
+            raise OneByOne
         builder().knowledge.tags.setdefault(self._cortex_name)
         return ask_equals(self._cortex_name, plain(other, self._cortex_name, self), path)
 
@@ -368,6 +373,7 @@ class Attribute(Operand, StandIn):
         Then what is asked of a number is how it compares: its values would be as many kinds of node.
         """
         path = self._cortex_owner._cortex_path()
+        of_child = self._cortex_is_of_child()
         is_number = isinstance(other, int | float | np.number | np.bool_)
         if self._cortex_is_elementwise(other) or (is_number and any(isinstance(hop, Each) for hop in path)):
             return ORDER[fn](Tensor(self._cortex_value()), other)
@@ -376,7 +382,13 @@ class Attribute(Operand, StandIn):
         builder().knowledge.tags.setdefault(self._cortex_name)
         bound = plain(other, self._cortex_name, self)
         assert isinstance(bound, int | float)
-        return bound == bound and ask_compares(self._cortex_name, fn, bound, path)  # nothing compares with NaN
+
+        def ask() -> bool:
+            return bool(
+                bound == bound and ask_compares(self._cortex_name, fn, bound, path)
+            )  # NaN compares with nothing
+
+        return Compared(ask, lambda: value_of(ORDER[fn](Tensor(self._cortex_value()), bound))) if of_child else ask()
 
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
@@ -390,8 +402,12 @@ class Attribute(Operand, StandIn):
             raise NeedsExample(f"what '{self._cortex_name}' is")
         if not isinstance(sample, bool | np.bool_):
             return self
-        is_each = any(isinstance(hop, Each) for hop in self._cortex_owner._cortex_path())
-        return Tensor(self._cortex_value()) > 0 if is_each else bool(self)
+        return Tensor(self._cortex_value()) > 0 if self._cortex_is_of_child() else bool(self)
+
+    def _cortex_is_of_child(self) -> bool:
+        """Is this of a child in a list, in a model that should compute the same for every child?"""
+        path = self._cortex_owner._cortex_path()
+        return builder().knowledge.model.explores and any(isinstance(hop, Each | Item) for hop in path)
 
     # As a field: tensor code computes with its value.
 
@@ -407,13 +423,13 @@ class Attribute(Operand, StandIn):
         b = builder()
         name, path = self._cortex_name, self._cortex_owner._cortex_path()
         sample = self._cortex_sample()
-        shape = None if sample is ABSENT else _shape(sample, name)
-        if index and ((shape and not _is_one_integer(sample)) or isinstance(sample, float | np.floating)):
+        shape = None if sample is ABSENT else shape_of(sample, name)
+        if index and ((shape and not is_one_integer(sample)) or isinstance(sample, float | np.floating)):
             raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
         if index:
             kind = b.knowledge.int_field(name)
         else:
-            name = b.knowledge.computed_name(name, sample)
+            name = b.knowledge.computed_name(name, sample, shape)
             kind = b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
         return b.emit(Field(name, path), kind.shape, dtype=kind.dtype, over=over)
@@ -431,7 +447,7 @@ class IndexableAttribute(IndexArithmetic, Attribute):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(self._cortex_sample(), np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
+        if self._cortex_is_numbers(self._cortex_sample()):
             return Tensor(self._cortex_value())[key]
         if not isinstance(key, int | slice):
             raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
@@ -444,22 +460,6 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self._cortex_tag() if self._cortex_is_text("the order") else self._cortex_items())
-
-
-def _is_one_integer(sample: Any) -> bool:
-    """Is this a torch tensor that Python takes for an integer?"""
-    return hasattr(sample, "detach") and sample.numel() == 1 and not sample.is_floating_point()
-
-
-def _shape(sample: Any, name: str) -> tuple[int, ...]:
-    """The shape of a real value used as a field."""
-    try:
-        array = np.asarray(sample.detach().cpu() if hasattr(sample, "detach") else sample)
-    except (TypeError, ValueError):
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiub":
-        raise fail(f"node.{name} is computed with, but its value is a {type(sample).__name__}, not numbers.")
-    return tuple(array.shape)
 
 
 def _indexes_an_array() -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from cortex.errors import ModelError
-from cortex.frontend.builder import Builder, Value, builder, operand_names
+from cortex.frontend.builder import Value, builder, is_tracing
 from cortex.frontend.facts import Path
+from cortex.frontend.numpy_meanings import array_of
 from cortex.frontend.pointwise import as_float
-from cortex.frontend.signals import NeedsStates
+from cortex.frontend.signals import NeedsStates, OneByOne
 from cortex.frontend.spans import fail
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.tensor import Tensor, value_of
@@ -17,11 +18,11 @@ from cortex.ra.ir import Each, State, TensorType
 
 
 class StateRecord:
-    """Named tensors: `s.h`, `s["h"]`, or in order, `h, c = s`."""
+    """Named tensors, or arrays where nothing is traced: `s.h`, `s["h"]`, or in order, `h, c = s`."""
 
     __slots__ = ("_tensors",)
 
-    def __init__(self, tensors: dict[str, Tensor]) -> None:
+    def __init__(self, tensors: dict[str, Any]) -> None:
         self._tensors = tensors
 
     def __repr__(self) -> str:
@@ -31,21 +32,23 @@ class StateRecord:
         names = ", ".join(f".{name}" for name in self._tensors)
         return f"a state is used as a tensor here. Choose one of its tensors: {names}."
 
-    def __getattr__(self, name: str) -> Tensor:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_cortex")):
             raise AttributeError(name)
         return self._get(name)
 
-    def __getitem__(self, key: str | int) -> Tensor:
+    def __getitem__(self, key: str | int) -> Any:
         return list(self._tensors.values())[key] if isinstance(key, int) else self._get(key)
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._tensors.values())
 
     def __len__(self) -> int:
         return len(self._tensors)
 
-    def _get(self, name: str) -> Tensor:
+    def _get(self, name: str) -> Any:
+        if name not in self._tensors and not is_tracing():
+            raise AttributeError(f"no state {name!r}; there are {', '.join(self._tensors)}")
         if name not in self._tensors:
             names = ", ".join(f"'{n}'" for n in self._tensors)
             raise fail(f"the model has no state '{name}'; its states are {names}.")
@@ -74,6 +77,8 @@ def state(**tensors: Any) -> StateRecord:
     """The states of the node: `return cortex.state(h=h, c=c)`."""
     if not tensors:
         raise fail("state() without tensors: a node needs at least one state, as in cortex.state(h=h).")
+    if not is_tracing():
+        return StateRecord({name: array_of(x) for name, x in tensors.items()})
     return StateRecord({name: Tensor(value_of(x)) for name, x in tensors.items()})
 
 
@@ -125,26 +130,7 @@ def states_of(result: Any) -> tuple[StateForm, tuple[Value, ...]]:
             named = {"out": Tensor(value_of(result))}
             form = "bare"
     values = tuple(as_float(t._cortex_value()) for t in named.values())
-    for name, value in zip(named, values, strict=True):
-        if value.over is not None:
-            raise _escaped(name, value)
+    if any(value.over is not None for value in values):
+        raise OneByOne
     kinds = tuple(TensorType(v.shape) for v in values)
     return StateForm(form, tuple(named), kinds), values  # type: ignore[arg-type]
-
-
-def _escaped(name: str, value: Value) -> ModelError:
-    """A state with one value per child; the place is where the value left its comprehension."""
-    b: Builder = value.builder
-    lets = b.reachable((value.name,))
-    escaping = {value.name}
-    for let in reversed(lets):
-        if let.name in escaping:
-            escaping.update(n for n in operand_names(let.op))
-    first = next((x for x in lets if x.name in escaping and x.name in b.outside and x.over), value.let)
-    relation = value.over
-    return ModelError(
-        f"state '{name}' depends on a value that differs for each child in '{relation}' and is never reduced to one "
-        f"value for the node. Reduce it with cortex.sum(... for k in node.{relation}) (or mean, max, min; Python's own "
-        "sum and max do not reduce over children), or take the children one by one in a `for` statement.",
-        first.span,
-    )

@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cortex.frontend import contraction, indexing, movement, pointwise, reduction
-from cortex.frontend.builder import Value, builder
+from cortex.frontend.builder import Value, asked_by_user, builder
+from cortex.frontend.field_shapes import note_shape
 from cortex.frontend.foreign import TORCH, as_operator, foreign, math_function
+from cortex.frontend.power import power
 from cortex.frontend.spans import fail
 from cortex.ra.ir import DType, Param
 
@@ -81,7 +83,7 @@ class Operand:
         return Tensor(contraction.matmul(value_of(other), value_of(self)))
 
     def __pow__(self, exponent: Any) -> Tensor:
-        return Tensor(pointwise.power(value_of(self), exponent))
+        return Tensor(power(value_of(self), exponent))
 
     def __neg__(self) -> Tensor:
         return Tensor(pointwise.unary("neg", value_of(self)))
@@ -110,16 +112,22 @@ class Tensor(Operand):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, a tuple of Python integers."""
+        if asked_by_user():
+            note_shape(self._value)
         return self._value.shape
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
+        if asked_by_user():
+            note_shape(self._value)
         return len(self.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
+        if asked_by_user():
+            note_shape(self._value)
         return int(np.prod(self.shape))
 
     @property
@@ -170,6 +178,8 @@ class Tensor(Operand):
     def __len__(self) -> int:
         if not self.shape:
             raise fail("len() of a scalar tensor.")
+        if asked_by_user():
+            note_shape(self._value)
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:

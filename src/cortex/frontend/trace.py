@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -20,39 +20,39 @@ from itertools import islice
 from typing import Any
 
 from cortex.errors import CortexError, ModelError, StructureError, excerpt
-from cortex.frontend.arity.check import check, check_ahead, is_checked, refuse_large_kind, with_fewer_children
+from cortex.frontend.arity.ahead import check_ahead
+from cortex.frontend.arity.at_once import insert, trace_form, trace_node
+from cortex.frontend.arity.check import check, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.numbers import numbers_in
 from cortex.frontend.arity.say_why import say_why
+from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
-from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.facts import Answer, Facts, Seen
 from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.many_kinds import MANY, warn_of_many_kinds
+from cortex.frontend.many_kinds import MANY, warn_of_many_kinds, why_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
-from cortex.frontend.node_class import refuse_type_of_node
-from cortex.frontend.node_identity import refuse_identity
+from cortex.frontend.node_class import refuse_unseen_questions
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
-from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
+from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
-from cortex.frontend.trace_kind import trace_form, trace_kind
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
-from cortex.ra.ir import Fact, Model
-from cortex.ra.merge_states import merge_states
+from cortex.ra.ir import Fact, IsLeaf, Model, Test
+from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
-MOST_AHEAD = 64
-"""Numbers of children up to this are checked before a model is saved; each takes milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,7 @@ class Trace:
         if not isinstance(model, TracedModel):
             raise ModelError(f"a {type(model).__name__} is not a model; decorate the function with @cortex.model.")
         if isinstance(model, RecursiveModel):
-            refuse_type_of_node(model.function.__code__, model.node_parameter)
-            refuse_identity(model.function)
+            refuse_unseen_questions(model.function, model.node_parameter)
         self.weights = Weights.of(weights)
         self.accessors = model.accessors(fields, children)
         self._model = model
@@ -91,11 +90,39 @@ class Trace:
         self._forgotten = 0
         self._has_forgotten = False
         """Have requests seen before to be seen again?"""
+        self._waiting: dict[tuple[str, bool, Guard], Any] = {}
+        """Nodes that the last walk could not trace yet, each for all that ask and answer as it does."""
         self._checks = 0
         self._too_many = MANY
 
+    @contextmanager
+    def in_time(self, work: str = "tracing") -> Iterator[None]:
+        """Refuse models of which tracing finds no end, or compiling: of few kinds, it takes as long as it takes."""
+        if work != "tracing" and self.known_kinds < MANY:
+            yield
+            return
+        try:
+            with self._knowledge.clock.running():
+                yield
+        except OutOfTime:
+            raise self._endless(work) from None
+
+    def _endless(self, work: str) -> ModelError:
+        guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
+        count, seconds = len(guards), self._knowledge.clock.seconds
+        why = why_many_kinds(count, guards, self.accessors.said)
+        return ModelError(
+            f"{work} '{self._model.name}' takes longer than {seconds:g} s; it has {count} kinds of node by now. "
+            f"{why}{' ' if why else ''}The environment variable CORTEX_TRACING_SECONDS allows more time.",
+            self._knowledge.definition,
+        )
+
     def explore(self) -> None:
         """Trace every kind that can be known without a structure."""
+        with self.in_time():
+            self._explore()
+
+    def _explore(self) -> None:
         while self._exploration is None:
             exploration = Exploration(self._knowledge, self._tree)
             try:
@@ -109,6 +136,11 @@ class Trace:
     def name(self) -> str:
         """The name of the model."""
         return self._model.name
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What was learned of the model."""
+        return self._knowledge
 
     @property
     def explores(self) -> bool:
@@ -141,7 +173,10 @@ class Trace:
         Then nothing leads to children, and every node would be taken for a leaf.
         """
         k, exploration = self._knowledge, self._exploration
-        return exploration is not None and not k.slots and not k.lists and exploration.has_unknown_inner_kinds
+        if exploration is None or k.slots or k.lists:
+            return False
+        asked = {fact.answer for kind in self._tree.order for fact in kind.guard if fact.test == IsLeaf()}
+        return exploration.has_unknown_inner_kinds or (asked == {True} and not exploration.is_complete)
 
     def check_fields(self) -> None:
         """Refuse names in `fields` that the model never reads.
@@ -170,7 +205,8 @@ class Trace:
         roots = list(roots)
         called = ["root"] if len(roots) == 1 else [f"structures[{i}]" for i in range(len(roots))]
         try:
-            return self._see(roots)
+            with self.in_time():
+                return self._see(roots)
         except Exception as error:
             if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
                 self._refuse_unseen(roots)
@@ -181,11 +217,17 @@ class Trace:
 
         These are the nodes that their kinds are not right for, and those that the model cannot be traced for.
         """
+        with self.in_time():
+            return self._left(nodes)
+
+    def _left(self, nodes: Sequence[Any]) -> list[Any]:
         left = []
         for node in nodes:
             try:
                 seen = Seen(node, self._knowledge)
-                kind = self._tree.find(seen.answer)
+                present: dict[Test, Answer] = {}
+                kind = self._tree.find(seen.answer, present)
+                seen = Supposed(seen, {}, present) if present else seen
                 if kind is None or not (is_checked(kind, seen) or self._checked(kind, Facts(seen)) is None):
                     left.append(node)
             except Restart:
@@ -199,8 +241,11 @@ class Trace:
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
         try:
-            for kind in self._tree.order:
-                check_ahead(self._knowledge, kind, MOST_AHEAD)
+            weights = self._knowledge.weights
+            numbers = numbers_in([*self._model.code(), *map(weights.shape, weights.names)])
+            with self.in_time():
+                for kind in self._tree.order:
+                    check_ahead(self._knowledge, kind, numbers)
         except Restart:
             self._forget()
             self._has_forgotten = True
@@ -214,12 +259,14 @@ class Trace:
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
         before, reach = self.version, self._reach()
-        done = False
+        done = has_looked = False
         while not done:
             self.explore()
             try:
                 requests = [*self._remembered, *roots] if self._has_forgotten else roots
                 done = self._see_once(self._model.roots(requests))
+                if done and not has_looked and self.is_partial:
+                    done, has_looked = False, True  # all nodes were taken for leaves
                 if done and self._remembered and not self._has_forgotten and reach != self._reach():
                     done, self._has_forgotten = False, True  # those seen before may have more nodes now
                 if done and self._model.explores and self.version != before:
@@ -286,7 +333,11 @@ class Trace:
             )
         shown = self._model.shown_states()
         assembled = assemble(self._knowledge, self._guards())
-        return assembled if shown is None else merge_states(assembled, shown)
+        if shown is None:
+            return assembled
+        instead = equal_states(assembled, shown)
+        self._model.merged(instead)
+        return merge_states(assembled, instead)
 
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
@@ -315,25 +366,25 @@ class Trace:
                 self._look_below(root)
             if relations != self._reach():
                 return False
-        waiting: dict[tuple[str, bool, Guard], Any] = {}
+        waiting = self._waiting = {}
         failed: list[Failed] = []
-        for node in postorder(roots, k.children):
+        for number, node in enumerate(postorder(roots, k.children)):
+            k.clock.reached(number)
             seen = Seen(node, k)
             known = self._tree.find(seen.answer)
             if known is not None and is_checked(known, seen):
                 continue
             facts = Facts(seen)
             try:
-                if known is None and self._widened(seen):
+                known = known or self._widened(seen)
+                if known is not None and is_checked(known, seen):
                     continue
-                known = known or self._tree.find(seen.answer)
-                kind = trace_kind(k, facts) if known is None else self._checked(known, facts)
+                kind = trace_node(k, facts) if known is None else self._checked(known, facts)
                 if kind is None:
                     continue
                 learn_counts(k, kind.guard)
                 if known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
-                    refuse_large_kind(k, kind)
-                    self._tree.insert(kind)
+                    insert(k, self._tree, kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
                 waiting.setdefault(("", bool(k.children(node)), facts.guard()), node)
@@ -357,15 +408,16 @@ class Trace:
             self._leave_out(roots, failed)
         return not waiting and not failed
 
-    def _widened(self, seen: Seen) -> bool:
+    def _widened(self, seen: Seen) -> Traced | None:
         """Find the kind of a node with very many children from fewer of them: tracing takes time for each."""
         fewer = with_fewer_children(seen)
         if fewer is None:
-            return False
+            return None
         with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
-            widen(self._knowledge, self._tree, trace_kind(self._knowledge, Facts(fewer)), seen)
-        kind = self._tree.find(seen.answer)
-        return kind is not None and is_checked(kind, seen)
+            kind = trace_node(self._knowledge, Facts(fewer))
+            if not widen(self._knowledge, self._tree, kind, seen) and kind.checked is not None:
+                insert(self._knowledge, self._tree, kind)
+        return self._tree.find(seen.answer)
 
     def _reach(self) -> tuple[int, ...]:
         """Changes when more nodes may be reached than before."""

@@ -7,7 +7,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from cortex.errors import ModelError
-from cortex.frontend.builder import builder
+from cortex.frontend.builder import builder, is_tracing
+from cortex.frontend.numpy_meanings import tensorlike
 from cortex.frontend.spans import fail, user_span
 from cortex.frontend.tensor import Tensor
 from cortex.frontend.weights import Weights
@@ -27,17 +28,21 @@ class WeightSpace:
         self._weights = weights
         self._prefix = prefix
 
+    def all_weights(self) -> Weights:
+        """The weights that these are some of."""
+        return self._weights
+
     def _cortex_explain(self) -> str:
         inside = ", ".join(f"'{name}'" for name in self)
         group = self._prefix.rstrip(".")
         return f"the group of weights '{group}' is used as a tensor. It contains {inside or 'nothing'}."
 
-    def __getattr__(self, name: str) -> Tensor | WeightSpace:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_cortex")):
             raise AttributeError(name)
         return self._get(name)
 
-    def __getitem__(self, key: Any) -> Tensor | WeightSpace:
+    def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str | int) or isinstance(key, bool):
             raise fail(f"weights are indexed by name, not by a {type(key).__name__}.")
         return self._get(str(key))
@@ -53,9 +58,11 @@ class WeightSpace:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _get(self, name: str) -> Tensor | WeightSpace:
+    def _get(self, name: str) -> Any:
         full = self._prefix + name
         if full in self._weights.names:
+            if not is_tracing():
+                return tensorlike(self._weights.arrays([full])[full])
             return Tensor(builder().emit(Param(full), self._weights.shape(full)))
         if name in self:
             return WeightSpace(self._weights, full + ".")

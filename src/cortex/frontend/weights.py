@@ -41,7 +41,7 @@ class Weights:
         if isinstance(source, Weights):
             self.take_back(source.taken())
             return
-        for key, value in _mapping(source).items():
+        for key, value in mapping_of(source).items():
             name = str(key)
             if only is None or name in only:
                 self._given[name], is_borrowed = to_float32(value, name)
@@ -73,11 +73,15 @@ class Weights:
     def _array(self, name: str) -> Array:
         return self._given[name] if name in self._given else self._closed_over[name]
 
-    def replace(self, source: Source | None) -> None:
-        """Take new arrays of the same names and shapes; names that nobody gave before are left out."""
+    def replace(self, source: Source | None, optional: Collection[str] = ()) -> None:
+        """Take new arrays of the same names and shapes; names that nobody gave before are left out.
+
+        Those that are `optional`, and constants, stay as they are where there are no new ones.
+        """
         new = source if isinstance(source, Weights) else Weights(source, only=self._given.keys())
         given, borrowed, placed = new.taken()
-        missing = [name for name in self._given if name not in given and not name.startswith("const_")]
+        stay = {name for name in self._given if name.startswith("const_")} | set(optional)
+        missing = [name for name in self._given if name not in given and name not in stay]
         if missing:
             raise ModelError(f"the new weights lack '{missing[0]}'; give all of them, as a state_dict does.")
         for name in self._given.keys() & given.keys():
@@ -86,8 +90,8 @@ class Weights:
                     f"the new weight '{name}' has shape {new.shape(name)}; "
                     f"the model was compiled for {self.shape(name)}."
                 )
-        stay = {name: array for name, array in self.placed.items() if name not in given}
-        self.take_back(({name: given.get(name, old) for name, old in self._given.items()}, borrowed, placed | stay))
+        kept = {name: array for name, array in self.placed.items() if name not in given}
+        self.take_back(({name: given.get(name, old) for name, old in self._given.items()}, borrowed, placed | kept))
 
     def taken(self) -> Taken:
         """All that was given, for `take_back`."""
@@ -143,11 +147,7 @@ class Weights:
 def to_float32(value: Any, name: str) -> tuple[Array, bool]:
     """An array-like or a torch tensor as a contiguous float32 array, and whether it may be the caller's own memory."""
     if hasattr(value, "detach"):  # torch
-        tensor = value.detach().cpu()
-        try:
-            value = tensor.numpy()
-        except TypeError:  # bfloat16, which NumPy lacks
-            value = tensor.float().numpy()
+        value = _numpy(value, name)
     if np.ma.is_masked(value):
         raise ModelError(f"weight '{name}' is a masked array, and weights have no masks; give x.filled(value).")
     try:
@@ -165,6 +165,18 @@ def to_float32(value: Any, name: str) -> tuple[Array, bool]:
     return _unwritable(narrow), bool(np.may_share_memory(narrow, array))
 
 
+def _numpy(tensor: Any, name: str) -> Any:
+    """The elements of a torch tensor."""
+    try:
+        held = tensor.detach().cpu()
+        try:
+            return held.numpy(force=True)
+        except TypeError:  # bfloat16, which NumPy lacks
+            return held.float().numpy()
+    except (TypeError, RuntimeError, NotImplementedError) as error:  # sparse, quantized, without elements
+        raise ModelError(f"weight '{name}' cannot be read as an array: {str(error).splitlines()[0]}") from None
+
+
 def _unwritable(array: Array) -> Array:
     """A view that cannot be written: what the caller was given back would change behind compiled code."""
     view = array.view()
@@ -172,7 +184,8 @@ def _unwritable(array: Array) -> Array:
     return view
 
 
-def _mapping(source: Mapping[str, Any] | str | os.PathLike[str] | None) -> Mapping[str, Any]:
+def mapping_of(source: Mapping[str, Any] | str | os.PathLike[str] | None) -> Mapping[str, Any]:
+    """What is given as weights, by name: a mapping, or what a file holds."""
     if source is None:
         return {}
     if isinstance(source, str | os.PathLike):

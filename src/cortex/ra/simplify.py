@@ -5,7 +5,7 @@ after:   i = U[0:H, 0:H] @ l + U[0:H, H:2H] @ r + b[0:H]; o = ...; x = sigmoid(i
 
 Each round rebuilds a kind's graph in order: every op is brought to its simplest form by the rules (see
 `cortex.ra.rules`), equal ops become one let, and lets that nothing needs are dropped. Rounds repeat until nothing
-changes. Results are equal up to rounding, with the one exception that `fold_constants` documents.
+changes. Results are equal up to rounding, with the exceptions that `fold_constants` documents.
 """
 
 from __future__ import annotations

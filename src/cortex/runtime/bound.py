@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from cortex.errors import StructureError
 from cortex.runtime.forest import narrowed
 from cortex.runtime.output import Output
 from cortex.runtime.storage import Array
+
+if TYPE_CHECKING:
+    from cortex.runtime.executable import Executable
+    from cortex.runtime.loaded import Loaded
 
 
 class BoundFields(Mapping[str, Array]):
@@ -68,21 +72,28 @@ class Bound:
 
     Every call writes the same arrays of states and returns the same `Output`. The structure itself, and which kind
     each node is of, are as they were when the request was bound; the objects it was made from are not looked at again.
+    The weights are those of now: `fast.update` is for requests that were bound before it, too.
     One thread at a time may call it: a second one gets a RuntimeError. Bind once for each thread; the compiled code and
     the weights are shared.
     """
 
-    __slots__ = ("_native", "_output", "fields")
+    __slots__ = ("_executable", "_loaded", "_native", "_output", "fields")
 
     fields: BoundFields
 
-    def __init__(self, output: Output, native: _native.Bound) -> None:
+    def __init__(self, output: Output, native: _native.Bound, loaded: Loaded, executable: Executable) -> None:
         self._native = native
         self._output = output
+        self._loaded = loaded
+        self._executable = executable
         self.fields = BoundFields(native.fields())
 
     def __call__(self) -> Output:
         """States at the roots, and at every node, for the fields as they are now."""
+        if self._loaded.updates != self._executable.updates:
+            loaded = self._executable.updated(self._loaded)
+            self._native.use(loaded.native_program)
+            self._loaded = loaded
         self._native.run()
         return self._output
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
 from typing import Any, TypeVar
-
-import numpy as np
 
 from cortex import _native
 from cortex.codegen.gpu.device_code import DeviceCode
@@ -23,6 +21,7 @@ from cortex.ilir.ir import NARROW, Func
 from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
+from cortex.runtime.batch import batch_of, root_nodes
 from cortex.runtime.bound import Bound
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.device_program import DeviceProgram
@@ -37,12 +36,12 @@ from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
+from cortex.runtime.threads import checked_threads
 from cortex.schedule.schedule import Schedule
 
 T = TypeVar("T")
 Known = tuple[int, int]
 
-MOST_THREADS = 64  # the size of a team
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
@@ -112,6 +111,9 @@ class Executable(NotCopied):
         self._lock = Lock()
         self._loaded: Loaded | None = None
         self._node_class: type | None = None  # of the last structure that was given alone
+        self._is_retired = False
+        self.updates = 0
+        """How often the weights were replaced."""
         if made is not None:
             self._loaded = self._load(made[0], trace.version, trace.checked_lengths())
         self.compilations = 0
@@ -131,7 +133,7 @@ class Executable(NotCopied):
         elif given is self._node_class:
             batch, single = [structures], True
         else:
-            batch = _batch(structures)
+            batch = batch_of(structures)
             single = batch is not structures
             if single:
                 self._node_class = given
@@ -161,14 +163,14 @@ class Executable(NotCopied):
         Calls do not look at the structures again. `run.fields` has the fields of all nodes as arrays, to be changed
         between calls. `out` and `threads` are those of a call; results go to the same arrays every time.
         """
-        batch = _batch(structures)
+        batch = batch_of(structures)
         single = batch is not structures
         team = self._team(threads)
 
         def bind(loaded: Loaded) -> Bound:
             given = loaded.given(out, batch, single)
             native = _native.Bound(loaded.native_program, self._nodes(batch), single, loaded.most(team), given)
-            return Bound(loaded.output(native), native)
+            return Bound(loaded.output(native), native, loaded, self)
 
         return self._with_kinds(batch, bind)
 
@@ -203,6 +205,12 @@ class Executable(NotCopied):
         return {name: loaded.bytes_of(name) for name in names}
 
     @property
+    def is_exact_here(self) -> bool:
+        """Can this machine run the program, and are weights in f32, as they were given?"""
+        loaded = self._require()
+        return loaded.runs_here and not any(b.dtype in NARROW for b in loaded.compiled.signature.buffers)
+
+    @property
     def source(self) -> str:
         """The program as text: kernels in OpenCL C or CUDA C; of a program for processors, LLVM's module."""
         return self.compiled.code.text
@@ -220,9 +228,9 @@ class Executable(NotCopied):
         form = self.linearize(structures)
         loaded = self._require()
         if isinstance(loaded.program, DeviceProgram):
-            return device_report(loaded.program, self._nodes(_batch(structures)), form)
+            return device_report(loaded.program, self._nodes(batch_of(structures)), form)
         compiled, machine, program = loaded.compiled, here(), loaded.program
-        batch, threads = _batch(structures), self._threads if loaded.shared_out else 1
+        batch, threads = batch_of(structures), self._threads if loaded.shared_out else 1
         return make_report(
             compiled.model.name,
             tuple(k.name for k in compiled.model.kinds),
@@ -263,7 +271,7 @@ class Executable(NotCopied):
 
         Without narrow weights, nothing. The program with weights in f32 is compiled for this.
         """
-        batch = _batch(structures)
+        batch = batch_of(structures)
         got = self(batch).nodes
         if self._build_in_f32 is None or not any(b.dtype in NARROW for b in self.compiled.func.buffers):
             return {}
@@ -276,8 +284,15 @@ class Executable(NotCopied):
 
     def linearize(self, structures: Any) -> LinearForm:
         """The linear form of a request, as it is for a call on the default number of threads."""
-        batch = _batch(structures)
+        batch = batch_of(structures)
         return self._with_kinds(batch, lambda loaded: loaded.linear_form(self._nodes(batch), self._threads))
+
+    def visited(self, structures: Any) -> list[Any]:
+        """The nodes of a request in the order of `out.nodes`: your objects, or the numbers of a forest's nodes."""
+        batch = batch_of(structures)
+        if isinstance(batch, Forest):
+            return list(range(batch.num_nodes))
+        return self._with_kinds(batch, lambda loaded: loaded.linearizer.visited(self._nodes(batch)))
 
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64.
@@ -290,22 +305,52 @@ class Executable(NotCopied):
         order = form.arrays["order"]
         return {s.name: states[s.name][order] for s in loaded.compiled.model.outputs}
 
-    def update(self, weights: Source) -> None:
+    def update(self, weights: Source, *, optional: Collection[str] = ()) -> None:
         """Use other weights of the same names and shapes from now on, with the values that they have now.
 
-        Nothing is compiled.
+        Nothing is compiled. Calls that are running finish with the weights that they began with; requests that were
+        bound before have the new ones from their next call on. Where anything is wrong with the new weights, all stay
+        as they were. Names that the model was not compiled with are ignored; those that are `optional` may be missing.
         """
         own = self._trace.weights
         with self._lock:
-            before = own.taken()
+            before, count = own.taken(), self.updates
             try:
-                own.replace(weights)
+                own.replace(weights, optional)
+                self.updates = count + 1
                 if self._loaded is not None:
                     self._loaded = self._load(self._loaded.compiled, self._loaded.version, self._loaded.checked)
             except BaseException:
                 own.take_back(before)
+                self.updates = count
                 raise
             own.own()
+
+    def updated(self, loaded: Loaded) -> Loaded:
+        """The program of a bound request with the weights of now; requests that were bound to it share it."""
+        with self._lock:
+            now = self._loaded
+            self._refuse_if_retired()
+            if now is not None and now.compiled is loaded.compiled:
+                return now
+            if loaded.successor is None or loaded.successor.updates != self.updates:
+                names = self._trace.weights.names
+                loaded.successor = self._load(loaded.compiled, loaded.version, loaded.checked, names)
+            return loaded.successor
+
+    def retire(self) -> None:
+        """Refuse all calls from now on, of bound requests too: the module has another program."""
+        with self._lock:
+            self._is_retired, self._loaded = True, None
+            self.updates += 1
+
+    def _refuse_if_retired(self) -> None:
+        if self._is_retired:
+            raise ModelError(
+                f"the program of '{self._trace.name}' is no longer in use: update(module) has read tensors whose "
+                "elements were part of it, and compiled another one. Get that from the compiled module, "
+                "fast.executable(...), and bind requests to it."
+            )
 
     @property
     def given_weights(self) -> Weights:
@@ -366,6 +411,7 @@ class Executable(NotCopied):
         loaded.usual = UsualCall(answer, loaded.most(self._threads))
 
     def _require(self) -> Loaded:
+        self._refuse_if_retired()
         if self._loaded is None:
             self._compile()
         assert self._loaded is not None
@@ -378,13 +424,13 @@ class Executable(NotCopied):
         """
         known, loaded = self._known, self._loaded
         if loaded is None or self._trace.is_partial:
-            known, loaded, _ = self._learn(known, lambda: self._trace.see(_roots(batch)))
+            known, loaded, _ = self._learn(known, lambda: self._trace.see(root_nodes(batch)))
         attempts = 0
         while attempts < MAX_ATTEMPTS:
             try:
                 return call(loaded)
             except _native.UnknownKind as error:
-                unknown = error
+                unknown = error.with_traceback(None)  # which would hold the request until the next garbage collection
             where = unknown.where
             try:
                 look = partial(self._look_at, unknown, batch, attempts < FEW_ATTEMPTS)
@@ -408,6 +454,7 @@ class Executable(NotCopied):
         Gives what is known then, and whether this call has looked.
         """
         with self._lock:
+            self._refuse_if_retired()
             looks = self._known == known
             if looks:
                 look()
@@ -429,7 +476,7 @@ class Executable(NotCopied):
         if is_first and self._trace.explores and left in ([], [unknown.node]):
             self._trace.see([unknown.node], [unknown.where])
         else:
-            self._trace.see(_roots(batch))
+            self._trace.see(root_nodes(batch))
 
     def _build_for(self, threads: int) -> None:
         """Compile for several threads, unless that has been done."""
@@ -440,38 +487,20 @@ class Executable(NotCopied):
                     self._compile()
 
     def _compile(self) -> None:
-        compiled = self._build(self._trace.model(), self._built_for)
+        with self._trace.in_time("compiling"):
+            compiled = self._build(self._trace.model(), self._built_for)
         self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 
-    def _load(self, compiled: Compiled, version: Version, checked: Sequence[Checked]) -> Loaded:
-        weights, names = self._trace.weights, [p.name for p in self._trace.model().params]
+    def _load(
+        self, compiled: Compiled, version: Version, checked: Sequence[Checked], wanted: Sequence[str] | None = None
+    ) -> Loaded:
+        """A program with the weights that are `wanted`: those of the model, unless it is one from before."""
+        weights = self._trace.weights
+        names = [p.name for p in self._trace.model().params] if wanted is None else wanted
         loaded = Loaded(compiled, weights.arrays(names), self._trace.accessors, version, checked, weights.placed)
+        loaded.updates = self.updates
         weights.keep(loaded.in_place)
         weights.own()
         loaded.hold(weights.arrays(names))
         return loaded
-
-
-def checked_threads(threads: int) -> int:
-    """`threads`, if a call can run on so many."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or not 1 <= threads <= MOST_THREADS:
-        raise ModelError(f"threads={threads!r}: a call runs on 1 to {MOST_THREADS} threads")
-    return int(threads)
-
-
-def _roots(batch: Any) -> list[Any]:
-    """The root nodes of a request, as objects."""
-    return list(batch.root_nodes()) if isinstance(batch, Forest) else list(batch)
-
-
-def _batch(structures: Any) -> Any:
-    """Lists and tuples themselves are batches; subclasses of them (as some tree classes are) are structures."""
-    if type(structures) in (list, tuple) or isinstance(structures, Forest):
-        return structures
-    if hasattr(type(structures), "__next__") and isinstance(structures, Iterator):
-        raise StructureError(
-            f"the model is called with a {type(structures).__name__}, which can be read only once; it takes a "
-            "structure, a list of structures or a Forest"
-        )
-    return [structures]

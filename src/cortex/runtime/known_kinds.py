@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from cortex.errors import StructureError
@@ -57,6 +57,10 @@ class KnownKinds:
     def model(self) -> Model:
         """The model as it was traced."""
         return self._model
+
+    def in_time(self, work: str) -> AbstractContextManager[None]:
+        """Take as long as it takes: no kinds are added."""
+        return nullcontext()
 
     def per_arity(self) -> list[str]:
         """Nothing: why kinds are for one number of children is known where the model was traced."""

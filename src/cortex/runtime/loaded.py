@@ -76,6 +76,8 @@ class Loaded:
         self._program: _native.Program | DeviceProgram | None = None
         self._why_not = ""  # this machine cannot run it
         self.usual: UsualCall | None = None  # once a call was made
+        self.updates = 0  # of the weights, before it was loaded
+        self.successor: Loaded | None = None  # the same program with newer weights, for bound requests
         code = compiled.code
         if isinstance(code, DeviceCode):
             self._load_kernels(code)
@@ -154,6 +156,11 @@ class Loaded:
     def write(self, structures: Forest, out: list[Array]) -> None:
         """The states at the roots, into arrays."""
         self.program.run(structures, False, 1, out)
+
+    @property
+    def runs_here(self) -> bool:
+        """Can this machine run the program?"""
+        return self._program is not None
 
     @property
     def program(self) -> _native.Program | DeviceProgram:

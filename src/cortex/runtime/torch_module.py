@@ -3,55 +3,118 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
+from cortex.frontend.torch.digest import digest, refuse_changed
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving
-from cortex.frontend.weights import Source, Weights
+from cortex.frontend.weights import Source, Weights, mapping_of
+from cortex.runtime.check_module import Example, check_module
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
+from cortex.runtime.node_results import NodeResults, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
+from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
 
 Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
+Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
+"""Calls of a list that the same program makes: what it is, where they stand in the list, and their requests."""
 Self = TypeVar("Self", bound="CalledAsModule")
+
+
+NO_GRADIENTS = (
+    "the results of a compiled module have no gradients: backward() would train what is computed from them, and leave "
+    "the module as it is. For inference, call it under torch.no_grad(), or say so once with fast.eval(). To train, "
+    "call the module itself, and give its weights to the compiled one afterwards: fast.update(module.state_dict())."
+)
 
 
 class CalledAsModule(NotCopied, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
+    Where the module takes several arguments, the list has a tuple of them for each call: `fast([(tree, x), ...])`.
     It computes what the module in `eval()` computes. `update` takes new weights without compiling anything.
     """
 
     training = False
+    _made: Mapping[Constants, tuple[TorchModel | Serving, Executable]]
 
     def __init__(self, interface: Interface, tensor: Callable[[Any], Any], save: Save) -> None:
         self._interface = interface
         self._tensor = tensor
         self._save = save
+        self._is_for_training: Callable[[], bool] | None = None
+        """May a call be made for its gradients? Asked until it was so once."""
 
     def __repr__(self) -> str:
         return f"<compiled module {self._interface.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module returns for these arguments, or for each structure of one list.
+        """What the module returns for these arguments, or for each structure or tuple of arguments of one list.
 
         `threads=2` is for a call on so many threads, unless the module has an argument of that name.
         """
-        threads = kwargs.pop("threads") if "threads" in kwargs and self._interface.leaves("threads") else None
+        if self._is_for_training is not None and self._is_for_training():
+            self._warn_of_gradients()
+        threads = self._own("threads", kwargs)
+        batch = self._interface.batch(args, kwargs)
+        if batch is not None:
+            return self._called_with_all(batch, threads)
         model, run, request = self._requested(args, kwargs)
-        return model.returned(run(request) if threads is None else run(request, threads=threads), self._tensor)
+        states = run(request, threads=threads)
+        form, names = model.result()  # after the call, which may have shown new kinds
+        return form.returned([states[name] for name in names], self._tensor)
+
+    def nodes(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module's recursive routine returns at every node: `NodeResults`, or a list of them for a list.
+
+        `routine="down"` chooses one of several, unless the module has an argument of that name.
+        """
+        if self._is_for_training is not None and self._is_for_training():
+            self._warn_of_gradients()
+        name = self._own("routine", kwargs)
+        batch = self._interface.batch(args, kwargs)
+        if batch is not None:
+            return [self._nodes_of(arguments, name) for arguments in map(self._interface.element, batch)]
+        return self._nodes_of(self._interface.bind(args, kwargs), name)
+
+    def _warn_of_gradients(self) -> None:
+        """Once, at the line that calls the module."""
+        self._is_for_training = None
+        warnings.warn(NO_GRADIENTS, stacklevel=3)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps in use."""
+        return self.program.schedule
+
+    @property
+    def program(self) -> Executable:
+        """The compiled program, where all calls run the same one: see `executable`."""
+        programs = [run for _, run in self._made.values()]
+        if len(programs) != 1:
+            has = f"{len(programs)} programs, for calls with different constants" if programs else "no program yet"
+            raise ModelError(
+                f"compiled module {self._interface.name} has {has}. `fast.executable(tree, ...)` gives the one that "
+                "such a call runs."
+            )
+        return programs[0]
 
     def report(self, *args: Any, **kwargs: Any) -> Report | DeviceReport:
         """What a call with these arguments is made of and where its time goes: see `Executable.report`."""
@@ -61,7 +124,14 @@ class CalledAsModule(NotCopied, ABC):
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """The predicted time of a call with these arguments, and why: see `Executable.explain`."""
         _, run, request = self._requested(args, kwargs)
-        return run.explain(request)
+        outside = self.not_in_state_dict
+        note = f"\n\nin no state_dict, and read by update(module) alone: {', '.join(outside)}" if outside else ""
+        return run.explain(request) + note
+
+    @property
+    def not_in_state_dict(self) -> tuple[str, ...]:
+        """Tensors that the module computes with and that are in no state_dict: `update(module)` reads them."""
+        return self._interface.outside
 
     def _requested(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TorchModel | Serving, Executable, Any]:
         """What a call is made by, and the request that it is made with."""
@@ -70,19 +140,79 @@ class CalledAsModule(NotCopied, ABC):
             arguments = self._interface.bind(args, kwargs)
             model, run = self._for(arguments)
             return model, run, model.request(arguments)
+        alike = self._alike(batch)
+        if len(alike) > 1:
+            raise StructureError(
+                f"calls of {self._interface.name} with different constants are made by different programs, and are "
+                "looked at one program at a time; give a list of calls with the same ones"
+            )
+        model, run, _, requests = alike[0]
+        return model, run, requests
+
+    def _alike(self, batch: list[Any]) -> list[Alike]:
+        """The calls of a list by the program that makes them."""
         if not batch:
             raise StructureError("the module is called with an empty list; give it at least one structure")
-        several = [self._interface.bind((x,), {}) for x in batch]
-        model, run = self._for(several[0])
-        return model, run, [model.request(each) for each in several]
+        face = self._interface
+        if face.are_alike(batch):
+            model, run = self._for(face.bind((batch[0],), {}))
+            return [(model, run, range(len(batch)), [model.request(face.bind((each,), {})) for each in batch])]
+        found: dict[Constants, tuple[TorchModel | Serving, Executable, list[int], list[Any]]] = {}
+        for number, arguments in enumerate(map(face.element, batch)):
+            key = face.constants(arguments)
+            if key not in found:
+                found[key] = (*self._for(arguments), [], [])
+            model, _, numbers, requests = found[key]
+            numbers.append(number)
+            requests.append(model.request(arguments))
+        return list(found.values())
+
+    def _called_with_all(self, batch: list[Any], threads: int | None) -> Any:
+        """What calls of a list return, a row each."""
+        alike = self._alike(batch)
+        found = []
+        for model, run, _, requests in alike:
+            states = run(requests, threads=threads)
+            form, names = model.result()  # after the call, which may have shown new kinds
+            found.append((form, [states[name] for name in names]))
+        form, columns = found[0]
+        if len(found) > 1:
+            shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
+            if len(shapes) > 1:
+                raise StructureError(
+                    f"calls of {self._interface.name} with different constants return results of different forms or "
+                    "shapes, which cannot be rows of the same tensors; make them by lists of their own"
+                )
+            order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
+            columns = [np.concatenate(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
+        return form.returned(columns, self._tensor)
+
+    def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
+        model, run = self._for(arguments)
+        request = model.request(arguments)
+        states = run(request).nodes  # first: it may show new kinds, and modes with them
+        routine = chosen(model.routine_states(), name, self._interface.name)
+        return NodeResults(states, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
+
+    def _own(self, name: str, kwargs: dict[str, Any]) -> Any:
+        """Take out of the arguments of a call what is not the module's."""
+        return kwargs.pop(name) if name in kwargs and self._interface.leaves(name) else None
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
         """The compiled program that a call with these arguments runs."""
         return self._for(self._interface.bind(args, kwargs))[1]
 
     @abstractmethod
-    def update(self, weights: Source) -> None:
-        """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""
+    def update(self, weights: Any) -> None:
+        """Use these weights from now on, as a `state_dict` or the module itself has them now.
+
+        A state_dict leaves out tensors that the module holds elsewhere, `not_in_state_dict`: they stay as they were.
+        The module has them all. Nothing is compiled, unless elements changed that are part of the program: those of
+        tensors that are no parameters or buffers, and of buffers of integers.
+
+        Calls that are running finish with the weights that they began with. Where anything is wrong with the new
+        weights, all stay as they were. Names that the module does not have are ignored.
+        """
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the compiled module and its weights to a file, for `cortex.load`.
@@ -90,10 +220,14 @@ class CalledAsModule(NotCopied, ABC):
         It knows the kinds of nodes, and the constants of calls, that are known now; no others can be learnt once it is
         loaded.
         """
-        self._save(path, self._parts(), self._interface)
+        self._save(path, self._parts(), self._described())
+
+    def _described(self) -> Interface:
+        return self._interface
 
     def eval(self: Self) -> Self:
-        """Itself: it computes what the module in `eval()` does."""
+        """Itself: it computes what the module in `eval()` does. Calls are not for gradients from now on."""
+        self._is_for_training = None
         return self
 
     def train(self: Self, mode: bool = True) -> Self:
@@ -127,12 +261,19 @@ class CompiledModule(CalledAsModule):
     Calls with other constants (a flag, a name) are compiled when they are first made.
     """
 
-    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save) -> None:
-        from cortex.frontend.torch.entry import as_call, tensor_of
+    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save, check: bool) -> None:
+        from cortex.frontend.torch.entry import as_call, gradients_wanted, tensor_of
+        from cortex.frontend.torch.held_tensors import digests, outside
 
-        super().__init__(entry.interface, tensor_of, save)
+        calls = [as_call(example) for example in examples or []]
+        super().__init__(replace(entry.interface(calls), outside=outside(entry)), tensor_of, save)
         self._entry = entry
-        self._examples = [entry.interface.bind(as_call(example), {}) for example in examples or []]
+        self._digests = digests(entry)
+        """Of tensors, as they were when the programs were compiled."""
+        self._read = self._digests
+        """The same, when the module was last read."""
+        self._is_for_training = gradients_wanted if entry.is_trained else None
+        self._examples = [self._interface.bind(call, {}) for call in calls]
         self._compile = compile
         self._lock = Lock()
         self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
@@ -141,17 +282,76 @@ class CompiledModule(CalledAsModule):
         for arguments in self._examples:
             self._for(arguments)
         self._weights.own()
+        if check:
+            self._check()
 
-    def update(self, weights: Source) -> None:
-        """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""
+    def _check(self) -> None:
+        """Compare with the module itself."""
+        for key, (model, run) in self._made.items():
+            named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
+            alike = [each for each in named if self._interface.constants(each.arguments) == key]
+            check_module(self._entry, model, run, alike)
+
+    def update(self, weights: Any) -> None:
+        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
+        from cortex.frontend.torch.held_tensors import compiled_in, digests
+
         with self._lock:
-            if not self._made:
-                self._weights.replace(weights)
-                self._weights.own()
-            new = weights
-            for _, run in self._made.values():
-                run.update(new)
-                new = run.given_weights
+            entry = self._entry.again(weights)
+            known = compiled_in(self._entry, self._digests)
+            if entry is not None:
+                found = digests(entry)
+                if all(found.get(name) == text for name, text in known.items()):
+                    self._take(entry.weights)
+                else:
+                    self._compile_again(entry, found)
+                self._read = digests(self._entry)
+                return
+            new = mapping_of(weights)
+            same = {name: digest(x) for name, x in new.items() if name in known}
+            refuse_changed(same, known, "Load them into the module, and call update(module).")
+            self._take(new)
+            now = digests(self._entry)
+            left = [name for name in self._interface.outside if name not in new]
+            changed = next((name for name in left if now.get(name) != self._read[name]), None)
+            if changed is not None:
+                warnings.warn(
+                    f"update is given a state_dict, which does not have '{changed}'; that has changed since the module "
+                    "was read, and stays as it was in the compiled module. update(module) reads it.",
+                    stacklevel=2,
+                )
+
+    def _take(self, weights: Source) -> None:
+        """Have weights that the same programs compute with."""
+        if not self._made:
+            self._weights.replace(weights, optional=self._interface.outside)
+            self._weights.own()
+        _update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
+
+    def _compile_again(self, entry: Entry, found: dict[str, str]) -> None:
+        """Have a module whose programs are other ones."""
+        from cortex.frontend.torch.held_tensors import outside
+
+        entry.refuse_unfit()
+        before, self._entry = self._entry, entry
+        weights, made = Weights(entry.weights), {}
+        try:
+            for key, (model, _) in self._made.items():
+                made[key] = self._make(model.signature.example, key, weights)
+                weights = made[key][1].given_weights
+        except BaseException:
+            self._entry = before
+            raise
+        for _, run in self._made.values():
+            run.retire()
+        weights.own()
+        self._made, self._weights, self._digests = made, Weights() if made else weights, found
+        self._interface = replace(self._interface, outside=outside(entry))
+
+    def _described(self) -> Interface:
+        from cortex.frontend.torch.held_tensors import compiled_in
+
+        return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
 
     def _parts(self) -> list[Part]:
         with self._lock:
@@ -183,7 +383,8 @@ class CompiledModule(CalledAsModule):
         model = TorchModel(self._entry, signature)
         alike = [example for example in self._examples if self._interface.constants(example) == key]
         requests = [signature.request(example) for example in alike or [arguments]]
-        return model, self._compile(model, weights, requests)
+        with self._entry.undisturbed():
+            return model, self._compile(model, weights, requests)
 
 
 class LoadedModule(CalledAsModule):
@@ -197,12 +398,24 @@ class LoadedModule(CalledAsModule):
         save: Save,
     ) -> None:
         super().__init__(interface, tensor, save)
-        self._made = {serving.constants: (serving, run) for serving, run in made}
+        self._made: dict[Constants, tuple[Serving, Executable]] = {
+            serving.constants: (serving, run) for serving, run in made
+        }
 
-    def update(self, weights: Source) -> None:
-        """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""
-        for _, run in self._made.values():
-            run.update(weights)
+    def update(self, weights: Any) -> None:
+        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
+        known, remedy = self._interface.compiled_in, "Compile the module and save it again."
+        if hasattr(weights, "named_parameters") or isinstance(weights, FunctionType):
+            from cortex.frontend.torch.entry import entry_again
+            from cortex.frontend.torch.held_tensors import digests
+
+            entry = entry_again(weights, self._interface.name)
+            refuse_changed(digests(entry), known, remedy)
+            weights = entry.weights
+        else:
+            weights = mapping_of(weights)
+            refuse_changed({name: digest(x) for name, x in weights.items() if name in known}, known, remedy)
+        _update_all([run for _, run in self._made.values()], weights, self._interface.outside)
 
     def _parts(self) -> list[Part]:
         return [replace(run.part(), serving=serving) for serving, run in self._made.values()]
@@ -217,6 +430,20 @@ class LoadedModule(CalledAsModule):
                 "examples of such calls, examples=[(tree, ...), ...], and save it again."
             )
         return self._made[key]
+
+
+def _update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...], share: bool = False) -> None:
+    """Give new weights to all programs or to none; those that `share` arrays have the same ones."""
+    before = [run.given_weights for run in runs]
+    new = weights
+    try:
+        for run in runs:
+            run.update(new, optional=optional)
+            new = run.given_weights if share else weights
+    except BaseException:
+        for run, old in zip(runs, before, strict=True):
+            run.update(old)
+        raise
 
 
 def _text(constants: Constants) -> str:

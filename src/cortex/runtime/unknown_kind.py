@@ -29,6 +29,8 @@ from cortex.ra.ir import (
 )
 from cortex.ra.show import INFIX
 
+MOST_TOLD = 120
+
 
 def why_unknown(m: Model, checked: Sequence[CheckedLengths | None], node: Any, accessors: Accessors) -> str:
     """`node.op is 'Sort', and known is 'Join', 'Scan'`; "" where that takes more than the node itself to say."""
@@ -71,9 +73,19 @@ def _unchecked(checked: CheckedLengths | None, node: Any, accessors: Accessors) 
     lengths = {name: len(accessors.items(node, name)) for name in checked.lists}
     if lengths in checked:
         return ""
-    known = ", ".join(" and ".join(map(str, each)) for each in np.argwhere(checked.table).tolist())
+    known = np.argwhere(checked.table).tolist()
+    several = [" and ".join(map(str, numbers)) for numbers in known]
+    told = ", ".join(_ranges([n for (n,) in known]) if len(lengths) == 1 else several)
     shown = " and ".join(f"len(node.{name}) is {count}" for name, count in lengths.items())
-    return f"{shown}, and known is {known}"
+    return f"{shown}, and known is {told if len(told) < MOST_TOLD else f'{told[:MOST_TOLD]}...'}"
+
+
+def _ranges(numbers: list[int]) -> list[str]:
+    """`1`, `3 to 64`: increasing numbers, those in a row together."""
+    ends = [n for n in numbers if n + 1 not in numbers]
+    starts = [n for n in numbers if n - 1 not in numbers]
+    rows = zip(starts, ends, strict=True)
+    return [str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a} to {b}" for a, b in rows]
 
 
 def _children(m: Model, node: Any, accessors: Accessors) -> list[Any]:

@@ -1,6 +1,7 @@
 """The form of a result as JSON: what the tensors are put in.
 
-    ["tensor"]   ["plain", 3]   ["tuple", [form, ...]]   ["list", [form, ...]]   ["dict", [key, ...], [form, ...]]
+    ["tensor"]   ["tensor", "bool"]   ["plain", 3]   ["tuple", [form, ...]]   ["list", [form, ...]]
+    ["dict", [key, ...], [form, ...]]
     ["record", "module", "Class", [field, ...], is named tuple, [form, ...]]
 
 A class is not imported, as that would run its module (which may well import torch). Where the program that loads the
@@ -16,13 +17,16 @@ from typing import Any
 from cortex.cache.encoding import decode, encode
 from cortex.frontend.torch.forms import Form
 
+ELEMENT_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64")
+"""Of tensors in results, beside float32."""
+
 
 def encode_form(form: Form) -> list[Any]:
     """A form as what `json` writes; ValueError for keys and values that are not plain."""
     parts = [encode_form(part) for part in form.parts]
     match form.kind:
         case "tensor":
-            return ["tensor"]
+            return ["tensor"] if form.make is None else ["tensor", form.make]
         case "plain":
             return ["plain", encode(form.make)]
         case "tuple" | "list":
@@ -39,6 +43,8 @@ def decode_form(data: Any) -> Form:
     match data:
         case ["tensor"]:
             return Form("tensor")
+        case ["tensor", str(kind)] if kind in ELEMENT_TYPES:
+            return Form("tensor", kind)
         case ["plain", value]:
             return Form("plain", decode(value))
         case ["tuple" | "list" as kind, [*parts]]:

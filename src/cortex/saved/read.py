@@ -13,23 +13,34 @@ import numpy as np
 
 from cortex.cache.encoding import decode
 from cortex.cache.entry import Entry
+from cortex.cache.key import contents as compiler_contents
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
-from cortex.errors import ModelError, ScheduleError
+from cortex.cost.choose import Considered
+from cortex.errors import InternalError, ModelError, ScheduleError, StructureError, printable
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.serving import Serving
+from cortex.ir.step import Step
 from cortex.ra import ir as ra
+from cortex.ra.verify import verify
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
+from cortex.runtime.threads import MOST_THREADS
 from cortex.saved.checked import decode_checked
 from cortex.saved.container import unpack
 from cortex.saved.modules import decode_interface, decode_serving, decode_ways
 from cortex.saved.names import checked_sources
+from cortex.saved.seal import SEAL, seal_of
 from cortex.saved.write import Wanted
+from cortex.schedule.default import Choices
+from cortex.schedule.narrow import Narrow
 from cortex.schedule.schedule import Schedule
 
-UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, ScheduleError)
+UNREADABLE = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError, OverflowError),
+    *(RecursionError, MemoryError, ScheduleError, StructureError, InternalError),
+)
 """What building values from a description that is none may raise."""
 
 
@@ -78,14 +89,17 @@ def read(path: str | os.PathLike[str]) -> Saved:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ModelError(f"{what} cannot be read: {error.strerror}.") from None
+    except ValueError as error:  # a NUL in the name
+        raise ModelError(f"{what} cannot be read: {error}.") from None
     contents, sections = unpack(content, what)
     cortex = contents.get("cortex") if type(contents) is dict else None
     try:
         compiler, cortex = _text(contents["compiler"]), _text(cortex)
-        recursion, choices, steps, table_bytes, narrow = decode(contents["wanted"])
-        schedule = None if steps is None else Schedule(steps)
+        known = contents.get(SEAL, None if compiler == compiler_contents() else "")
+        if known != "" and known != seal_of(contents):
+            raise ValueError("seal")
         device = decode(contents.get("device"))
-        wanted = Wanted(cortex, recursion, choices, schedule, table_bytes, narrow, device)
+        wanted = _wanted(cortex, decode(contents["wanted"]), device)
         parts = tuple(_part(part, sections, what, cortex) for part in contents["parts"])
         interface = None if contents["interface"] is None else decode_interface(contents["interface"])
         if not parts or any((part.serving is None) != (interface is None) for part in parts):
@@ -94,15 +108,43 @@ def read(path: str | os.PathLike[str]) -> Saved:
             raise ValueError("device")
         if any((part.program is None) is (device is None) for part in parts):
             raise ValueError("programs")
+        for part in parts:
+            _check_serving(part, interface)
     except UNREADABLE:
-        raise _not_understood(what, cortex) from None
+        raise not_understood(what, cortex) from None
     return Saved(what, len(content), compiler, wanted, interface, parts)
+
+
+def _wanted(cortex: str, asked: Any, device: GpuTarget | None) -> Wanted:
+    recursion, choices, steps, table_bytes, narrow = asked
+    for given, kind in ((recursion, tuple), (choices, Choices), (steps, tuple), (narrow, Narrow)):
+        if not (given is None or isinstance(given, kind)):
+            raise ValueError("what was asked for")
+    if not all(isinstance(step, Step) for step in recursion or ()):
+        raise ValueError("steps on the recursion")
+    return Wanted(
+        cortex, recursion, choices, None if steps is None else Schedule(steps), _whole(table_bytes), narrow, device
+    )
+
+
+def _check_serving(part: SavedPart, interface: Interface | None) -> None:
+    """Refuse calls that cannot be made, and results that there are not."""
+    if interface is None or part.serving is None:
+        return
+    parameters, states = interface.signature.parameters, {s.name for s in part.model.outputs}
+    arguments = {part.serving.node, *part.serving.tensors, *(name for name, *_ in part.serving.constants)}
+    if not arguments <= set(parameters) or not set(part.serving.names) <= states:
+        raise ValueError("how a module is called")
 
 
 def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> SavedPart:
     m, checked = decode(data["model"]), tuple(map(decode_checked, data["checked"]))
     if not isinstance(m, ra.Model) or len(checked) != len(m.kinds):
         raise ValueError("model and numbers of children")
+    verify(m)
+    for kind, lengths in zip(m.kinds, checked, strict=True):
+        if lengths is not None and not {*lengths.lists} <= {*m.lists}:
+            raise ValueError(f"lists of {kind.name}")
     weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
     if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
         raise ValueError("weights of the model")
@@ -114,9 +156,11 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
         try:
             return _program(data["program"], sections)
         except UNREADABLE:
-            raise _not_understood(what, cortex) from None
+            raise not_understood(what, cortex) from None
 
     threads, built_for = _whole(data["threads"]), _whole(data["built_for"])
+    if not 1 <= min(threads, built_for) <= max(threads, built_for) <= MOST_THREADS:
+        raise ValueError("threads")
     serving = None if data["serving"] is None else decode_serving(data["serving"])
     is_for_device = data["program"] is None
     names = data["names"]
@@ -128,6 +172,9 @@ def _program(data: Any, sections: list[memoryview]) -> Program:
     target = decode(data["target"])
     if not isinstance(m, ra.Model) or not isinstance(signature, Signature) or not isinstance(target, Target):
         raise ValueError("model, signature and target")
+    if type(considered) is not tuple or not all(isinstance(each, Considered) for each in considered):
+        raise ValueError("what was considered")
+    verify(m)
     code = bytes(sections[_whole(data["code"])])
     entry = Entry(m, Schedule(steps), considered, signature, code, _text(data["name"]))
     tables = tuple(_program(table, sections) for table in data["tables"])
@@ -155,9 +202,9 @@ def _whole(x: Any) -> int:
     return x
 
 
-def _not_understood(what: str, cortex: Any) -> ModelError:
+def not_understood(what: str, cortex: Any) -> ModelError:
     """The checksum is right, so it is what some Cortex wrote."""
-    by = f"Cortex {cortex}" if type(cortex) is str else "something else"
+    by = f"Cortex {printable(cortex[:40])}" if type(cortex) is str else "something else"
     return ModelError(
         f"{what} was saved by {by}, and this Cortex does not understand its description; load it with that version, or "
         "compile the model and save it again."

@@ -11,7 +11,7 @@ The description of a model has, for each program (a module that is called with d
     names       what names mean on the user's objects (names.py)
     serving     how calls of a module become requests (modules.py); null for others
 
-and, once, what was asked of the compiler, and which Cortex it was.
+and, once, what was asked of the compiler, which Cortex it was, and the seal of all that (seal.py).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from cortex.saved.checked import encode_checked
 from cortex.saved.container import pack
 from cortex.saved.modules import encode_interface, encode_serving
 from cortex.saved.names import describe_names
+from cortex.saved.seal import SEAL, seal_of
 from cortex.schedule.default import Choices
 from cortex.schedule.narrow import Narrow
 from cortex.schedule.schedule import Schedule
@@ -62,7 +63,7 @@ class Wanted:
         sections = Sections()
         steps = None if self.schedule is None else self.schedule.steps
         try:
-            description = {
+            description: dict[str, Any] = {
                 "cortex": self.cortex,
                 "compiler": compiler_contents(),
                 "wanted": encode((self.recursion, self.choices, steps, self.table_bytes, self.narrow)),
@@ -70,7 +71,7 @@ class Wanted:
                 "interface": None if interface is None else encode_interface(interface),
                 "parts": [_part(part, sections) for part in parts],
             }
-            pieces = pack(description, sections.all)
+            pieces = pack(description | {SEAL: seal_of(description)}, sections.all)
         except ValueError as error:
             raise ModelError(
                 f"model '{parts[0].model.name}' cannot be saved: {error}. Numbers, strings, truth values and None can, "

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cortex.errors import StructureError
+from cortex.errors import StructureError, printable
 from cortex.runtime.forest import Forest
 
 Ints = npt.NDArray[np.int64]
@@ -21,8 +21,9 @@ Ints = npt.NDArray[np.int64]
 # `word` of a node: what it is. A gate's word is GATE + 2 * (left is inverted) + (right is inverted).
 CONSTANT, INPUT, LATCH, GATE = 0, 1, 2, 3
 NUM_WORDS = GATE + 4
-# Inputs take no room in a file: without a bound, one line could ask for any amount of memory.
 MOST_VARIABLES = 2**26
+MOST_UNREAD = 2**20
+"""Inputs take no room in a file: without a bound on those that nothing reads, one line could ask for gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _malformed(f"{path.name}: {error.strerror}; give a readable file or its bytes") from None
+        raise _malformed(f"{printable(path.name)}: {error.strerror}; give a readable file or its bytes") from None
+    except ValueError as error:  # a NUL in the name
+        raise _malformed(f"{printable(path.name)}: {error}; give a readable file or its bytes") from None
 
 
 def _header(data: bytes) -> tuple[tuple[int, ...], int]:
@@ -94,6 +97,11 @@ def _header(data: bytes) -> tuple[tuple[int, ...], int]:
         raise _malformed(f"the header says M = {last}; up to {MOST_VARIABLES} variables are read")
     if latches + outputs + gates > len(data):
         raise _malformed(f"the header promises more than fits in {len(data)} bytes; the file is cut short")
+    if inputs > latches + outputs + 2 * gates + MOST_UNREAD:
+        raise _malformed(
+            f"the header says I = {inputs}, of which the file reads at most {latches + outputs + 2 * gates}; up to "
+            f"{MOST_UNREAD} inputs more are taken"
+        )
     return counts, end + 1
 
 

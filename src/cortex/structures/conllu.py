@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from cortex.errors import StructureError
-from cortex.structures.source import text_of
+from cortex.structures.source import shown, text_of
 from cortex.structures.tree import postorder
 from cortex.structures.vocabulary import Words, word_ids
 
@@ -106,7 +106,7 @@ def _row(line: str, number: int, name: str, graph: str) -> _Row | None:
     if dash and first.isdecimal() and last.isdecimal():
         return None
     if not major.isdecimal() or ("." in id_ and not minor.isdecimal()):
-        raise _malformed(name, number, f"id {id_!r}; an id is a number, a range 3-4 or an empty node 8.1")
+        raise _malformed(name, number, f"id {shown(id_)}; an id is a number, a range 3-4 or an empty node 8.1")
     if graph == "basic":
         if "." in id_:
             return None
@@ -117,7 +117,7 @@ def _row(line: str, number: int, name: str, graph: str) -> _Row | None:
     for pair in deps.split("|"):
         above, colon, relation = pair.partition(":")
         if not colon:
-            raise _malformed(name, number, f"{pair!r} in column DEPS; entries are head:relation, between bars")
+            raise _malformed(name, number, f"{shown(pair)} in column DEPS; entries are head:relation, between bars")
         pairs.setdefault(above, relation)
     return _Row(id_, number, form, upos, tuple(pairs.items()))
 
@@ -127,7 +127,7 @@ def _link(rows: list[_Row], name: str, word_id: Callable[[str], int]) -> list[To
     tokens: dict[str, Token] = {}
     for row in rows:
         if row.id in tokens:
-            raise _malformed(name, row.line, f"id {row.id!r} occurs twice in this sentence; ids are unique")
+            raise _malformed(name, row.line, f"id {shown(row.id)} occurs twice in this sentence; ids are unique")
         tokens[row.id] = Token(row.form, word_id(row.form), row.upos, row.heads[0][1])
     roots = []
     for row in rows:
@@ -137,7 +137,7 @@ def _link(rows: list[_Row], name: str, word_id: Callable[[str], int]) -> list[To
             elif head in tokens:
                 tokens[head].children.append(tokens[row.id])
             else:
-                raise _malformed(name, row.line, f"head {head!r} is not in this sentence; a head is an id or 0")
+                raise _malformed(name, row.line, f"head {shown(head)} is not in this sentence; a head is an id or 0")
     return roots
 
 

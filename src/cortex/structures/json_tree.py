@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from cortex.errors import StructureError
 from cortex.frontend.fields import Offered
 from cortex.structures.meaning import Given, Meaning, by_key
+from cortex.structures.source import shown
 
 
 def json_trees(children: str | tuple[str, ...], *, fields: Mapping[str, Given] | None = None) -> Meaning:
@@ -44,11 +45,13 @@ def children_at(*keys: str) -> Callable[[Any], list[Any]]:
             elif isinstance(below, dict):
                 found.append(below)
             elif below is not None:
-                raise StructureError(f"{key!r} is {below!r}; under it belongs a list of dictionaries, one, or null")
+                raise StructureError(
+                    f"{key!r} is {shown(below)}; under it belongs a list of dictionaries, one, or null"
+                )
         return found
 
     return children
 
 
 def _refuse(node: Any) -> NoReturn:
-    raise StructureError(f"a node is {node!r} (a {type(node).__name__}); nodes of a JSON tree are dictionaries")
+    raise StructureError(f"a node is {shown(node)} (a {type(node).__name__}); nodes of a JSON tree are dictionaries")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cortex.errors import StructureError
-from cortex.structures.source import text_of
+from cortex.structures.source import shown, text_of
 from cortex.structures.tree import Node
 
 OPERATORS = ("MIN", "MAX", "MED", "SM", "FIRST", "LAST")
@@ -55,7 +55,7 @@ def _tree(expression: str, where: str) -> Node:
             siblings.append(Node((), _WORDS[token]))
         else:
             accepted = ", ".join(f"[{operator}" for operator in OPERATORS)
-            raise StructureError(f"read_listops: {where}: unknown token {token!r}; known are {accepted}, ], 0..9")
+            raise StructureError(f"read_listops: {where}: unknown token {shown(token)}; known are {accepted}, ], 0..9")
     if open_lists or len(top) != 1:
         raise StructureError(f"read_listops: {where}: not one complete expression; every '[' needs its ']'")
     return top[0]

@@ -11,7 +11,7 @@ from cortex.errors import StructureError
 from cortex.frontend.fields import Offered
 from cortex.structures.json_tree import children_at, value_at
 from cortex.structures.meaning import Given, Meaning, by_key
-from cortex.structures.source import text_of
+from cortex.structures.source import shown, text_of
 
 OFFERED = {
     "op": "Node Type",
@@ -38,8 +38,8 @@ def postgres_plans(*, fields: Mapping[str, Given] | None = None) -> Meaning:
 def _children(node: Any) -> list[Any]:
     if isinstance(node, dict) and "Node Type" not in node:
         raise StructureError(
-            f"a dictionary with the keys {sorted(node)} is no node of a plan, which has a 'Node Type'; give plans as "
-            "read_explain(output) makes them"
+            f"a dictionary with the keys {shown(sorted(map(str, node)))} is no node of a plan, which has a 'Node "
+            "Type'; give plans as read_explain(output) makes them"
         )
     return _plans(node)
 
@@ -53,12 +53,17 @@ def read_explain(source: str | Path | list[Any] | dict[str, Any]) -> list[dict[s
             statements = json.loads(text)
         except ValueError as error:
             raise StructureError(f"read_explain: {name}: {error}; it must be JSON") from None
+        except RecursionError:
+            raise StructureError(
+                f"read_explain: {name}: it is nested too deeply for Python's json; parse it by other means, and give "
+                "what that makes: dictionaries of any depth are walked"
+            ) from None
     found = []
     for i, statement in enumerate(statements if isinstance(statements, list) else [statements]):
         plan = statement.get("Plan") if isinstance(statement, dict) else None
         if not isinstance(plan, dict):
             raise StructureError(
-                f"read_explain: statement {i} is {str(statement)[:60]!r}, which has no 'Plan'; give what EXPLAIN "
+                f"read_explain: statement {i} is {shown(statement)[:60]}, which has no 'Plan'; give what EXPLAIN "
                 "(FORMAT JSON) prints"
             )
         found.append(plan)

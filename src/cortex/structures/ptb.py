@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from cortex.errors import StructureError
-from cortex.structures.source import place, text_of
+from cortex.structures.source import place, shown, text_of
 from cortex.structures.tree import BinaryNode, Node
 from cortex.structures.vocabulary import Words, word_ids
 
@@ -46,7 +46,9 @@ def read_ptb(source: str | Path, *, words: Words | None = None, binary: bool = F
             if token == "(":
                 stack.append(_Bracket(position))
             elif not stack:
-                raise _Malformed(f"{token!r} outside any bracket; a tree starts with '(' (to read a file, pass a Path)")
+                raise _Malformed(
+                    f"{shown(token)} outside any bracket; a tree starts with '(' (to read a file, pass a Path)"
+                )
             elif token == ")":
                 tree = stack.pop().close(word_id, binary)
                 (stack[-1].trees if stack else trees).append(tree)
@@ -76,7 +78,7 @@ class _Bracket:
     def add(self, token: str) -> None:
         """A word or the label."""
         if self.trees or self.word is not None:
-            raise _Malformed(f"{token!r} beside other content; a bracket holds one word or only brackets")
+            raise _Malformed(f"{shown(token)} beside other content; a bracket holds one word or only brackets")
         if self.label is None:
             self.label = token
         else:

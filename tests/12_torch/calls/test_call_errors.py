@@ -55,6 +55,18 @@ def forward(self, node):
         return self.emb(torch.tensor(node.word))
     return self(node.left), self(node.right)
 """,
+    "truth_or_floats": """
+def forward(self, node):
+    if node.left is None:
+        return torch.zeros(4)
+    return self(node.left) + self(node.right) > 0
+""",
+    "large_integer": """
+def forward(self, node):
+    if node.left is None:
+        return self.emb(torch.tensor(node.word)), torch.tensor(20_000_001)
+    return self(node.left)
+""",
     "node_result": """
 def forward(self, node):
     return self.emb(torch.tensor(0)), node

@@ -13,6 +13,7 @@ POINTWISE = {
         "add sub mul div maximum minimum lt le gt ge eq ne less greater subtract multiply divide true_divide "
         "greater_equal less_equal not_equal logaddexp fmax fmin"
     ),
+    "finite": case(lambda x: (torch.isnan(x), x.isinf(), torch.isfinite(x), torch.nan_to_num(x / (x > 0))), x=X),
     "positive": case(lambda x: (+x, torch.positive(x)), x=X),
     "clone": case(lambda x: (x.clone(), torch.clone(x)), x=X),
     "operators": case(lambda x, y: (x + y, x - y, x * y, x / (y * y + 1), -x, abs(x), x @ y.t()), x=X, y=X),

@@ -98,3 +98,34 @@ def test_item_of_slices() -> None:
         return h, h.sum(0)
 
     agrees(fill, drawn({"x": (4, 3)}, 2))
+
+
+def _data_unsqueezed(x: Any) -> Any:
+    y = x.data.unsqueeze_(0)
+    y.mul_(2)
+    return x + 1, y @ y.transpose(1, 2), x.shape
+
+
+def _detached_transposed(x: Any) -> Any:
+    y = x.detach()
+    y.t_()
+    y[0] = 5.0
+    return x @ x.t(), y + 1, y.is_contiguous()
+
+
+def _data_of_a_view(x: Any) -> Any:
+    y = x[1:].data
+    y.transpose_(0, 1).unsqueeze_(-1)
+    y.data.squeeze_(-1).fill_(3.0)
+    return x, y, x.sum(0)
+
+
+def _data_of_truth(x: Any) -> Any:
+    b = x > 0
+    b.data.unsqueeze_(0).logical_not_()
+    return b, b & (x < 1), torch.where(b, x, 0.0)
+
+
+@pytest.mark.parametrize("function", [_data_unsqueezed, _detached_transposed, _data_of_a_view, _data_of_truth])
+def test_data_and_detach_share_elements_but_not_their_shape(function: Callable[..., Any]) -> None:
+    agrees(function, drawn({"x": (3, 4)}, 3))

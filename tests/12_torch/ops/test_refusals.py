@@ -49,6 +49,17 @@ BODIES = {
     "one_hot_without_classes": "return F.one_hot(node.word)",
     "max_norm": "return F.embedding(node.word, w, max_norm=1.0)",
     "nuclear_norm": "return torch.norm(w, p='nuc')",
+    # indices that an axis lacks
+    "embedding_outside": "return F.embedding(torch.tensor(10_000), w)",
+    "embedding_negative": "return F.embedding(torch.tensor([1, -1]), w)",
+    "index_select_outside": "return x.index_select(0, torch.tensor([4]))",
+    "gather_negative": "return x.gather(0, torch.tensor([-1]))",
+    "scatter_outside": "return x.scatter(0, torch.tensor([7]), 1.0)",
+    "index_by_list_outside": "return w[[0, -5]]",
+    "index_outside": "return x[4]",
+    "set_outside": "x[torch.tensor([4])] = 1.0\nreturn x",
+    "class_outside": "return F.nll_loss(w, torch.tensor([0, 1, 2, 4]))",
+    "class_ignored": "return F.cross_entropy(w, torch.tensor([0, 1, 2, -100]))",
     "grouped_attention": "q = w.view(1, 4, 4)\nreturn F.scaled_dot_product_attention(q, q, q, enable_gqa=True)",
     # control flow and Python values
     "if_tensor": "if x.sum() > 0:\n    return x\nreturn -x",
@@ -91,6 +102,9 @@ BODIES = {
     "constant_in_place": "mask = torch.zeros(4, dtype=torch.bool)\nmask[0] = x[0] > 0\nreturn mask * x",
     "computed_before": "return x @ before",
     "mask_of_several": "x[x > 0] = x\nreturn x",
+    "set_": "y = x + 1\ny.set_(x)\nreturn y",
+    "resize_": "return x.resize_(2, 2)",
+    "as_strided": "return x.as_strided((2,), (2,))",
     "set_data": "y = x + 1\ny.data = x\nreturn y",
     # element types and devices
     "double": "return x.double()",

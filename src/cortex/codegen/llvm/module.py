@@ -3,7 +3,8 @@
     void NAME(ptr arrays, ptr sizes, i64 thread, i64 threads, ptr team)
 
 `arrays` points to the addresses of the index functions' arrays (int32) and then of all buffers that are not in
-registers, both in the order of the function; `sizes` to its sizes (int64). Every thread of a team calls the
+registers, both in the order of the function; `sizes` to its sizes (int64) and one word more, which is 0 until somebody
+wants the function to return before it has finished (`stop`). Every thread of a team calls the
 function, with its number; `team` points to the address of a barrier, `void (ptr team, i64 thread)`, and is not used
 when `threads` is 1. The entry only unpacks these and calls the body, whose pointer arguments are declared disjoint.
 No address is ever part of the code.
@@ -21,6 +22,7 @@ from cortex.codegen.llvm import integers
 from cortex.codegen.llvm.expressions import evaluate
 from cortex.codegen.llvm.parallel import TEAM, THREAD, THREADS, prepare_shares, runs_on_team
 from cortex.codegen.llvm.statements import execute
+from cortex.codegen.llvm.stop import SELDOM, STOP, end, looks
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Array, Writer
 from cortex.codegen.target import Target
@@ -53,7 +55,7 @@ def _body(f: Func, target: Target, streamed: frozenset[str], loops: int) -> Writ
     """The function that computes; metadata of `loops` loops exist already."""
     written = _written(f)
     sizes = {name: Value(_name("size", name), "i64") for name in f.sizes}
-    w = Writer(target, {}, dict(sizes), loops=loops)
+    w = Writer(target, {}, dict(sizes), loops=loops, looks=looks(f.body, target.lanes))
     for i in f.index_functions:
         w.arrays[i.name] = Array(_name("index", i.name), "i32", "i64", (integer(1),), True)
     for b in f.buffers:
@@ -77,6 +79,7 @@ def _body(f: Func, target: Target, streamed: frozenset[str], loops: int) -> Writ
     prepare_shares(w, f)
     execute(w, f.body)
     w.effect("ret void")
+    end(w)
     return w
 
 
@@ -108,6 +111,7 @@ def _assemble(f: Func, bodies: list[Writer], streamed: frozenset[str]) -> str:
         kind = f"{'' if shared else 'noalias '}nonnull {'' if b.name in written else 'readonly '}align {alignment}"
         parameters.append(f"ptr {kind} {_name('buffer', b.name)}")
     parameters += [f"i64 {_name('size', name)}" for name in f.sizes]
+    parameters.append(f"ptr nonnull align 8 {STOP}")
 
     unpack, arguments = [], []
     for i in range(len(f.sizes)):
@@ -120,7 +124,8 @@ def _assemble(f: Func, bodies: list[Writer], streamed: frozenset[str]) -> str:
             unpack += [f"  %n{i} = mul i64 {size}, {elements}", f"  %o{i} = mul i64 {THREAD}, %n{i}"]
             unpack += [f"  %m{i} = getelementptr float, ptr %a{i}, i64 %o{i}"]
         arguments.append(f"ptr %m{i}" if copy is not None else f"ptr %a{i}")
-    arguments += [f"i64 %s{i}" for i in range(len(f.sizes))]
+    unpack.append(f"  {STOP} = getelementptr i64, ptr %sizes, i64 {len(f.sizes)}")
+    arguments += [*(f"i64 %s{i}" for i in range(len(f.sizes))), f"ptr {STOP}"]
 
     if team:
         parameters += [f"i64 {THREAD}", f"i64 {THREADS}", f"ptr {TEAM}"]
@@ -188,11 +193,15 @@ def _loop_metadata(loops: int) -> list[str]:
         '!0 = !{!"llvm.loop.unroll.disable"}',
         '!1 = !{!"llvm.loop.vectorize.enable", i1 false}',
         '!2 = !{!"llvm.loop.distribute.enable", i1 false}',
+        f'!{SELDOM} = !{{!"branch_weights", i32 1, i32 1000000}}',
     ]
-    return [*shared, *(f"!{i} = distinct !{{!{i}, !0, !1, !2}}" for i in range(3, 3 + loops))]
+    return [*shared, *(f"!{i} = distinct !{{!{i}, !0, !1, !2}}" for i in range(4, 4 + loops))]
 
 
 def _name(prefix: str, name: str) -> str:
     """A local LLVM name, quoted where LLVM wants that."""
     full = f"{prefix}.{name}" if prefix else name
-    return f"%{full}" if re.fullmatch(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*", full) else f'%"{full}"'
+    if re.fullmatch(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*", full):
+        return f"%{full}"
+    escaped = (chr(c) if 32 <= c < 127 and chr(c) not in '"\\' else f"\\{c:02X}" for c in full.encode())
+    return f'%"{"".join(escaped)}"'

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from cortex.codegen.llvm import integers
+from cortex.codegen.llvm.stop import look
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Writer
 from cortex.ilir.ir import Barrier, For, Func, LoopKind
@@ -54,5 +55,6 @@ def barrier(w: Writer) -> None:
     w.start(meet)
     wait = w.instruction(f"load ptr, ptr {TEAM}, align 8")
     w.effect(f"call void {wait}(ptr {TEAM}, i64 {THREAD})")
+    look(w)  # others do not come to a barrier any more
     w.effect(f"br label %{after}")
     w.start(after)

@@ -83,7 +83,7 @@ def prepare(
         for b, array in zip(in_memory, stored, strict=True)
     }
     addresses = np.array([a.ctypes.data for a in (*functions, *stored)], dtype=np.uint64)
-    values = np.array([sizes[name] for name in f.sizes], dtype=np.int64)
+    values = np.array([*(sizes[name] for name in f.sizes), 0], dtype=np.int64)  # nobody stops it
     return Prepared(views, load(build(f, target)), addresses, values, functions)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from cortex.codegen.llvm import dot, expressions, memory, parallel
+from cortex.codegen.llvm import dot, expressions, memory, parallel, stop
 from cortex.codegen.llvm.expressions import evaluate
 from cortex.codegen.llvm.types import Value, integer
 from cortex.codegen.llvm.writer import Writer
@@ -88,16 +88,52 @@ def _iterations(lo: Value, hi: Value) -> int | None:
 
 
 def _loop(w: Writer, s: For, first: str, last: str, iterations: int | None) -> None:
-    start, step = (first, "1") if s.turned is None else _direction(w, s.turned, first, last)
+    if iterations == 0:
+        return
+    between_looks = w.looks.get(id(s), 0)
+    if between_looks < 2 or s.turned is not None:
+        _iterate(w, s, first, last, iterations is not None, looks=between_looks > 0)
+    else:
+        _in_pieces(w, s, first, last, iterations is not None, between_looks)
+
+
+def _in_pieces(w: Writer, s: For, first: str, last: str, is_entered: bool, length: int) -> None:
+    """A loop in pieces of `length` iterations, and a look after each piece but the last."""
     before = w.block
-    body, after = w.label(f"{s.var}.body"), w.label(f"{s.var}.end")
-    if iterations is not None:
-        if not iterations:
-            return
+    piece, more, after = w.label(f"{s.var}.piece"), w.label(f"{s.var}.more"), w.label(f"{s.var}.end")
+    _enter(w, first, last, is_entered, piece, after)
+    w.start(piece)
+    header = len(w.lines)
+    w.lines.append("")  # the phi, once the block that ends the piece is known
+    begin = f"%{piece}.begin"
+    with w.branch():
+        following = w.instruction(f"add nsw i64 {begin}, {length}")
+        end = w.instruction(w.call("llvm.smin.i64", "i64", f"i64 {following}", f"i64 {last}"))
+        _iterate(w, s, begin, end, is_entered=True, looks=False)
+        again = w.instruction(f"icmp slt i64 {end}, {last}")
+        w.effect(f"br i1 {again}, label %{more}, label %{after}, !prof !{stop.SELDOM}")
+        w.start(more)
+        stop.look(w)
+    w.lines[header] = f"  {begin} = phi i64 [ {first}, %{before} ], [ {end}, %{w.block} ]"
+    w.effect(f"br label %{piece}, !llvm.loop !{w.new_loop()}")
+    w.start(after)
+
+
+def _enter(w: Writer, first: str, last: str, is_entered: bool, body: str, after: str) -> None:
+    """Go to the block `body` if there are iterations, else to `after`."""
+    if is_entered:
         w.effect(f"br label %{body}")
     else:
         entered = w.pure(f"icmp slt i64 {first}, {last}")
         w.effect(f"br i1 {entered}, label %{body}, label %{after}")
+
+
+def _iterate(w: Writer, s: For, first: str, last: str, is_entered: bool, looks: bool) -> None:
+    """All iterations of a loop. Where `is_entered`, there is one; where `looks`, each looks whether to stop."""
+    start, step = (first, "1") if s.turned is None else _direction(w, s.turned, first, last)
+    before = w.block
+    body, after = w.label(f"{s.var}.body"), w.label(f"{s.var}.end")
+    _enter(w, first, last, is_entered, body, after)
     w.start(body)
     header = len(w.lines)
     w.lines.append("")  # the phis, once the block that ends the body is known
@@ -105,6 +141,8 @@ def _loop(w: Writer, s: For, first: str, last: str, iterations: int | None) -> N
     counter = variable if s.turned is None else f"%{body}.count"
     with w.branch(), w.bindings():
         w.names[s.var] = Value(variable, "i64")
+        if looks:
+            stop.look(w)
         execute(w, s.body)
         passed = w.instruction(f"add nuw nsw i64 {counter}, 1")
         following = passed if s.turned is None else w.instruction(f"add nsw i64 {variable}, {step}")

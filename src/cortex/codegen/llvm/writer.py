@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ class Writer:
     lanes: int = 1  # extent of the surrounding vectorized loop
     declarations: dict[str, str] = field(default_factory=dict)
     loops: int = 0
+    looks: dict[int, int] = field(default_factory=dict)  # see `stop`
     _known: dict[str, str] = field(default_factory=dict)
     _trail: list[str] = field(default_factory=list)
     _count: int = 0
@@ -65,9 +67,10 @@ class Writer:
         self.lines.append(f"  {line}")
 
     def label(self, hint: str) -> str:
-        """A fresh block name."""
+        """A fresh block name; loops may be called anything."""
         self._count += 1
-        return f"{hint}.{self._count}"
+        readable = re.sub(r"[^\w.]", "_", hint, flags=re.ASCII)
+        return f"{'_' if readable[:1].isdigit() else ''}{readable}.{self._count}"
 
     def start(self, label: str) -> None:
         """Begin a basic block."""
@@ -77,7 +80,7 @@ class Writer:
     def new_loop(self) -> int:
         """The number of the metadata node of a new loop; see `module`."""
         self.loops += 1
-        return self.loops + 2
+        return self.loops + 3
 
     @contextmanager
     def bindings(self) -> Iterator[None]:

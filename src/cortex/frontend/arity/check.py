@@ -17,7 +17,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.spans import span_at
 from cortex.frontend.trace_kind import trace_kind
-from cortex.ra.ir import Field, IsNone, State
+from cortex.ra.ir import Fact, Field, IsLeaf, IsNone, Length, State
 
 
 def is_checked(kind: Traced, seen: Seen) -> bool:
@@ -40,27 +40,18 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     at = {name: mentioned.alike(n) if has_entry else n for name, n in lengths.items()}
     if at != lengths:
         _refuse_too_many(k, mentioned, at)
-        if at in checked or _agrees_at(k, kind, seen, at):
+        if at in checked or agrees_at(k, kind, seen, at):
             checked.add(at)
             checked.add(lengths)
             return None
     _refuse_too_many(k, mentioned, lengths)
+    if at == lengths:
+        facts.start_over(kind.shapes)
     own = trace_kind(k, facts)
-    if at != lengths or not has_entry or not _agrees(k, kind, own):
+    if at != lengths or not has_entry or not agrees(k, kind, own):
         return own
     checked.add(lengths)
     return None
-
-
-def check_ahead(k: Knowledge, kind: Traced, most: int) -> None:
-    """Check a kind of any arity for all numbers of children up to `most` that no node has shown yet."""
-    checked, oracle = kind.checked, kind.found_from
-    if checked is None or oracle is None or len(checked.lists) != 1:
-        return
-    for count in range(most + 1):
-        lengths = {checked.lists[0]: count}
-        if lengths not in checked and _agrees_at(k, kind, oracle, lengths):
-            checked.add(lengths)
 
 
 def with_fewer_children(seen: Seen) -> Oracle | None:
@@ -109,22 +100,34 @@ def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:
     return {name: len(seen.knowledge.accessors.items(seen.node, name)) for name in kind.checked.lists}
 
 
-def _agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> bool:
+def agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> bool:
     """Is the kind right for a node like this one with these numbers of children?"""
     try:
-        return _agrees(k, kind, trace_kind(k, Facts(supposing(oracle, _with_equal_ones(k, lengths)))))
+        supposed = supposing(oracle, _with_equal_ones(k, lengths), imagined=k.model.explores)
+        facts = Facts(supposed, expected=kind.shapes)
+        return agrees(k, kind, trace_kind(k, facts))
     except (Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
         return False
 
 
-def _agrees(k: Knowledge, kind: Traced, own: Traced) -> bool:
+def agrees(k: Knowledge, kind: Traced, own: Traced) -> bool:
+    """Is a trace for one number of children an instance of a kind of any arity?"""
     checked = kind.checked
     assert checked is not None
-    if open_lengths(own.guard, checked.open) != kind.guard:
+    if not asks_the_same(kind, own):
         return False
     of_children = asked_of_items(own.guard, checked.open)
     may_ask = all(isinstance(t, IsNone) and len(t.path) == 1 and t.name in checked.asked for t in of_children)
     return may_ask and fits(k, own, kind)
+
+
+def asks_the_same(kind: Traced, own: Traced) -> bool:
+    """Does a trace ask what a kind of any arity asks? With children, that a node is no leaf need not be asked."""
+    assert kind.checked is not None
+    asked = open_lengths(own.guard, kind.checked.open)
+    implied = Fact(IsLeaf(), False)
+    has_children = any(f.answer for f in own.guard if isinstance(f.test, Length) and f.test.name in kind.checked.open)
+    return asked == kind.guard or (has_children and asked == tuple(f for f in kind.guard if f != implied))
 
 
 def _with_equal_ones(k: Knowledge, lengths: Lengths) -> dict[str, int]:

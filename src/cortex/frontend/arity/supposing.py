@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cortex.frontend.facts import Answer, Exploring, Oracle, Path, Seen
-from cortex.frontend.signals import NeedsExample
-from cortex.ra.ir import Counts, IsLeaf, Item, Length, Test
+from cortex.frontend.facts import ABSENT, Answer, Exploring, Oracle, Path, Seen
+from cortex.frontend.signals import Impossible, NeedsExample
+from cortex.ra.ir import Counts, IsLeaf, IsNone, Item, Length, Test
 
 
-def supposing(oracle: Oracle, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None) -> Oracle:
-    """An oracle like `oracle` that supposes these lengths of the node's own lists, and other facts."""
+def supposing(
+    oracle: Oracle, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None, *, imagined: bool = False
+) -> Oracle:
+    """An oracle like `oracle` that supposes these lengths of the node's own lists, and other facts.
+
+    Where a real node has no child at all, others are like none that there is: NeedsExample, or with `imagined` a child
+    of which nothing is known but that its attributes are not None.
+    """
     facts = {**(facts or {}), **{Length(name): n for name, n in lengths.items()}}
     if isinstance(oracle, Seen):
-        return Supposed(oracle, lengths, facts)
+        return Supposed(oracle, lengths, facts, imagined)
     assert isinstance(oracle, Exploring)
     return Exploring({**oracle.forced, **facts}, oracle.knowledge)
 
@@ -25,10 +31,13 @@ class Supposed(Seen):
     Child i of a list is the real child i, or if there are fewer, one of those there are.
     """
 
-    def __init__(self, seen: Seen, lengths: Mapping[str, int], facts: Mapping[Test, Answer]) -> None:
+    def __init__(
+        self, seen: Seen, lengths: Mapping[str, int], facts: Mapping[Test, Answer], imagined: bool = False
+    ) -> None:
         super().__init__(seen.node, seen.knowledge)
         self.lengths = lengths
         self.facts = facts
+        self.imagined = imagined
 
     def answer(self, test: Test) -> Answer:
         """What is supposed, else what is true of the real node."""
@@ -39,13 +48,30 @@ class Supposed(Seen):
                 return False
             case Counts(_, relation, ()) if relation in self.lengths:
                 return True
+            case IsNone(_, (Item(relation), *_)) if relation in self.lengths and self._imagines(relation):
+                return False
+        match test.path:
+            case (Item(relation), *_) if relation in self.lengths and self._imagines(relation):
+                raise Impossible
             case _:
                 return super().answer(test)
+
+    def _imagines(self, name: str) -> bool:
+        """Are there no children in the list that could stand for the supposed ones?"""
+        return self.imagined and not self.knowledge.accessors.items(self.node, name)
+
+    def is_missing(self, name: str, path: Path) -> object | None:
+        """The object, if it has no such attribute."""
+        return None if path and self._imagines(path[0].name) else super().is_missing(name, path)
 
     def sample(self, name: str, path: Path) -> Any:
         """The attribute's value; a list of the supposed length."""
         value = super().sample(name, path)
+        if value is None and self.facts.get(IsNone(name, path)) is False:
+            return ABSENT
         if path or name not in self.lengths or not isinstance(value, list | tuple):
+            return value
+        if not value and self.imagined:
             return value
         if not value and self.lengths[name]:
             raise NeedsExample(f"a node with children in '{name}'")

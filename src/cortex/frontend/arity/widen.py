@@ -9,7 +9,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import CodeType
@@ -27,6 +27,8 @@ from cortex.frontend.trace_kind import trace_kind
 from cortex.ra.ir import Fact, IsAboveLeaves, IsLeaf, IsNone, Item, Kind, Length, Test
 
 Guard = tuple[Fact, ...]
+Attempt = Callable[[Lengths, Mapping[Test, Answer]], Traced | Guard]
+"""Traces a node with so many children and such facts: its kind or, where the model fails, the questions it got to."""
 
 FOUND_AT = (5, 8, 33)
 """The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
@@ -41,8 +43,11 @@ MOST_CONSTANT = 64
 def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> bool:
     """Add a kind of any arity to the tree, found from `kind`, which was traced with the answers of `oracle`.
 
-    False if there is none, or if it cannot be told yet. The reason why there is none goes to `tree.per_arity`.
+    False if there is none, if `kind` is one itself, or if it cannot be told yet. The reason why there is none goes to
+    `tree.per_arity`.
     """
+    if kind.checked is not None:
+        return False
     asked = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
     lists = [name for name in asked if k.is_of_children(name)]
     for name in asked:
@@ -84,6 +89,30 @@ def asked_of_items(guard: Guard, lists: tuple[str, ...]) -> list[Test]:
     return [fact.test for fact in guard if _item(fact.test, lists) is not None]
 
 
+def check_items(attempt: Attempt, lists: tuple[str, ...], lengths: Lengths, kind: Traced) -> None:
+    """Refuse a model that does different things for different children.
+
+    Whether an attribute of a child is None may be asked, if the model does not care, or fails where it is.
+    """
+    asked = [(test, answer) for test, answer in _facts(kind.guard) if _item(test, lists) is not None]
+    for test, _ in asked:
+        if not isinstance(test, IsNone) or len(test.path) > 1:
+            what = "being a leaf" if isinstance(test, IsLeaf | IsAboveLeaves) else f"'{test.name}'"
+            raise NotAlike(f"what it does depends on {what} of a child")
+    for test, is_none in asked:
+        if _item(test, lists) not in (0, max(lengths.values()) - 1):
+            continue  # the others are like these
+        assert isinstance(test, IsNone)
+        try:
+            other = attempt(lengths, {test: not is_none})
+        except (NeedsExample, NeedsStates):
+            raise NotAlike(f"what it does where '{test.name}' of a child is None is not known") from None
+        same = isinstance(other, Traced) and (other.lets, other.results) == (kind.lets, kind.results)
+        fails_for_none = not isinstance(other, Traced) and not is_none
+        if not same and not fails_for_none:
+            raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
+
+
 @dataclass(frozen=True)
 class _Widening:
     """One attempt: for these lists at once."""
@@ -108,7 +137,7 @@ class _Widening:
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))
-        merged = Traced(guard, pattern.lets, results, checked, self.oracle)
+        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
             if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):
@@ -127,7 +156,7 @@ class _Widening:
             if list(kind.results) != list(self.kind.results):
                 raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
-                self._check_items(lengths, kind)
+                check_items(self._attempt, self.chosen, lengths, kind)
             made.append((lengths, kind))
             yield self._of_relations(lengths), kind
 
@@ -160,29 +189,6 @@ class _Widening:
 
     def _asks_the_same(self, guard: Guard) -> bool:
         return open_lengths(guard, self.chosen) == open_lengths(self.kind.guard, self.chosen)
-
-    def _check_items(self, lengths: Lengths, kind: Traced) -> None:
-        """Refuse a model that does different things for different children.
-
-        Whether an attribute of a child is None may be asked, if the model does not care, or fails where it is.
-        """
-        asked = [(test, answer) for test, answer in _facts(kind.guard) if _item(test, self.chosen) is not None]
-        for test, _ in asked:
-            if not isinstance(test, IsNone) or len(test.path) > 1:
-                what = "being a leaf" if isinstance(test, IsLeaf | IsAboveLeaves) else f"'{test.name}'"
-                raise NotAlike(f"what it does depends on {what} of a child")
-        for test, is_none in asked:
-            if _item(test, self.chosen) not in (0, max(lengths.values()) - 1):
-                continue  # the others are like these
-            assert isinstance(test, IsNone)
-            try:
-                other = self._attempt(lengths, {test: not is_none})
-            except (NeedsExample, NeedsStates):
-                raise NotAlike(f"what it does where '{test.name}' of a child is None is not known") from None
-            same = isinstance(other, Traced) and (other.lets, other.results) == (kind.lets, kind.results)
-            fails_for_none = not isinstance(other, Traced) and not is_none
-            if not same and not fails_for_none:
-                raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
 
     def _exclude(self, merged: Traced, checked: CheckedLengths) -> None:
         """Check the lengths that are most likely special; keep those that are from the kind of any arity."""

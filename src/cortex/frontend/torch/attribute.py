@@ -39,6 +39,8 @@ IN_PLACE = (
     "setitem",
 )
 """Special methods that change tensors, arrays and lists in place."""
+OF_ARRAYS = ("floordiv", "rfloordiv", "mod", "rmod")
+"""Special methods that compute with the field where it is an array, and ask for its value where it is a number."""
 
 
 class TorchAttribute(Attribute):
@@ -98,7 +100,12 @@ class TorchAttribute(Attribute):
 
     def __float__(self) -> float:
         tokens = getattr(TORCH.get(), "tokens", None)
-        return tokens.float(self) if tokens is not None and is_constructing() else super().__float__()
+        if tokens is not None and is_constructing():
+            return float(tokens.float(self))
+        return float(field_tensor(self)) if self._cortex_is_array() else super().__float__()
+
+    def __int__(self) -> int:
+        return int(field_tensor(self)) if self._cortex_is_array() else super().__int__()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """As of the tensor that the field is."""
@@ -159,6 +166,20 @@ def torch_attribute(owner: StandIn, name: str) -> Attribute:
     return found if isinstance(found._cortex_sample(), int | float) else IndexableTorchAttribute(owner, name)
 
 
+def _of_array(name: str) -> Any:
+    """The operator of tensors where the field is an array; else what it is of a number, whose value is asked for."""
+    special = f"__{name}__"
+    of_number = getattr(IndexableAttribute, special, None)
+
+    def operator(self: Any, *args: Any) -> Any:
+        if self._cortex_is_array():
+            return getattr(field_tensor(self), special)(*args)
+        return NotImplemented if of_number is None else of_number(self, *args)
+
+    operator.__name__ = special
+    return operator
+
+
 def _operator(name: str) -> Any:
     def operator(self: Any, *args: Any) -> Any:
         return getattr(field_tensor(self), f"__{name}__")(*args)
@@ -182,3 +203,5 @@ for _name in IN_PLACE:
     setattr(TorchAttribute, f"__{_name}__", _change(f"__{_name}__"))
 for _name in OPERATORS:
     setattr(TorchAttribute, f"__{_name}__", _operator(_name))
+for _name in OF_ARRAYS:
+    setattr(TorchAttribute, f"__{_name}__", _of_array(_name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,40 @@ def category(value: Any) -> str:
         return "truth"
     if isinstance(value, Enum | type):
         return "name"
-    if isinstance(value, PLAIN) or is_data(value):
+    if isinstance(value, PLAIN):
         return "data"
+    if is_data(value):
+        return "array"
     return type(value).__name__ if type(value) in (list, tuple) else "node"
 
 
 def class_name(value: Any) -> str:
     """The full name of the class."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def form(value: Any) -> str:
+    """The element type and the shape of an array or a tensor, `float32[3]`; of anything else, its category."""
+    if not is_data(value):
+        return category(value)
+    name = f"np.{value.dtype.name}" if isinstance(value, np.ndarray) else str(value.dtype).removeprefix("torch.")
+    return f"{name}{list(value.shape)}"
+
+
+def row_form(value: Any) -> str:
+    """The element type and the shape of the rows of a tensor, of which there may be any number: `tensor float32[:, 4]`.
+
+    Code may ask for it without reading a row.
+    """
+    shape = value.shape
+    return _row_form(value.dtype, tuple(shape[1:]) if len(shape) else None)
+
+
+@lru_cache(maxsize=256)
+def _row_form(dtype: Any, shape: tuple[int, ...] | None) -> str:
+    """It is asked for in every call."""
+    sizes = "" if shape is None else ", ".join((":", *map(str, shape)))
+    return f"tensor {str(dtype).removeprefix('torch.')}[{sizes}]"
 
 
 def identity(value: Any) -> str:

@@ -159,7 +159,4 @@ def join(xs: list[Content], axis: int) -> Content:
     whole = [x for x in xs if isinstance(x, Integers)]
     if len(whole) == len(xs):
         return Integers(np.concatenate([x.elements for x in whole], axis))
-    values = [as_value(x) for x in xs]
-    if any(v.dtype != values[0].dtype for v in values):
-        values = [pointwise.as_float(v) for v in values]
-    return movement.concat(values, axis)
+    return movement.concat([as_value(x) for x in xs], axis)

@@ -19,9 +19,10 @@ from cortex.frontend.torch.constants import NotConstant, computed_now
 from cortex.frontend.torch.content import Content, Integers, integers
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
 from cortex.frontend.torch.number import Number
+from cortex.frontend.torch.numpy_arrays import as_numpy, is_of_numpy
 from cortex.frontend.torch.operators.indexing import meta_index, prepared
 from cortex.frontend.torch.operators.table import Entry, table
-from cortex.frontend.torch.refusals import FLOATS, Unsupported, operator_name, unsupported
+from cortex.frontend.torch.refusals import FLOATS, Unsupported, operator_name, plain_name, unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 from cortex.frontend.torch.tokens import Tokens
 from cortex.frontend.torch.unknown import refuse_unknown
@@ -33,6 +34,12 @@ CONSTANT = (
     "computed values are written into a constant tensor of integers or truth values, or one that torch made unseen. "
     "Build it with torch.stack or torch.where instead."
 )
+NARROW = (torch.int16, torch.int8, torch.uint8)
+WRAPPING = (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "pow", "rpow", "neg", "square", "abs", "multiply", "subtract",
+    "negative",
+)  # fmt: skip
+"""Operators whose results may not fit in few bits."""
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 """Torch's functions know some arguments by NumPy's names too."""
 
@@ -40,8 +47,10 @@ NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 class Dispatcher:
     """Calls implementations. `params` gives the weight names of the real tensors that are parameters or buffers."""
 
-    def __init__(self, params: Mapping[int, str]) -> None:
+    def __init__(self, params: Mapping[int, str], read: set[str]) -> None:
         self.params = params
+        self.read = read
+        """Buffers of integers whose elements code has looked at."""
         self.tokens = Tokens()
         self.made: dict[int, list[TorchTensor]] = {}
         """Symbolic tensors by their storage, which they share with what torch makes of them unseen."""
@@ -51,6 +60,11 @@ class Dispatcher:
         if torch.is_autocast_enabled("cpu"):
             raise fail("torch.autocast: compiled modules compute in float32. Leave it out.")
         refuse_unknown((args, kwargs))
+        if is_of_numpy(function, args, kwargs):
+            return as_numpy(self._called(function, args, kwargs))
+        return self._called(function, args, kwargs)
+
+    def _called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         entry = table().get(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             try:
@@ -229,6 +243,8 @@ def _tensor(function: Any, held: Content | View, meta: torch.Tensor | None) -> T
         return TorchTensor(held)
     if meta.dtype not in (torch.float32, torch.bool, *WHOLE_TYPES):
         raise Unsupported(f"it gives {meta.dtype}, and compiled modules compute in torch.float32. Write x.float().")
+    if meta.dtype in NARROW and plain_name(function).strip("_") in WRAPPING:
+        raise Unsupported(f"it gives {meta.dtype}, whose numbers wrap around. Write x.long() or x.float().")
     if not isinstance(held, View):
         if tuple(held.shape) != tuple(meta.shape):
             raise InternalError(f"{operator_name(function)}: traced as {held.shape}, but torch gives {meta.shape}")

@@ -6,8 +6,8 @@ import inspect
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -21,7 +21,8 @@ from cortex.errors import ModelError
 from cortex.frontend.spans import is_library, span_of_function
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
-from cortex.frontend.torch.interface import Interface, nodes_among
+from cortex.frontend.torch.interface import Interface, nodes_among, refuse_other
+from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.outside import ClassAttributes, Space
 from cortex.frontend.torch.rebuild import Rebuilt, Scope, comparing_nodes, names_in, written_name
 from cortex.frontend.torch.rewrite_is import rewrite_is
@@ -42,11 +43,13 @@ class Entry:
     scopes: list[Scope]
     cells: list[tuple[CellType, CellType, str]]
     """Cells of functions that hold dictionaries: those that are traced with, the functions' own, and the names."""
-    takes_list: bool = False
-    """Does it take a list of structures itself?"""
+    called: Any
+    """The module or the function itself."""
+    buffers_read: set[str] = field(default_factory=set)
+    """Buffers of integers and truth values that traces have read: code is compiled for their elements."""
 
     @classmethod
-    def of_module(cls, module: torch.nn.Module, takes_list: bool = False) -> Entry:
+    def of_module(cls, module: torch.nn.Module) -> Entry:
         """A module; its parameters and buffers are known by their names in its state_dict."""
         rebuilt = Rebuilt()
         routines = routines_of(module, rebuilt.rebuilt)
@@ -64,10 +67,10 @@ class Entry:
             )
         name, found = type(module).__name__, rebuilt.routines
         weights = _tensors(module)
-        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells, takes_list)
+        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells, module)
 
     @classmethod
-    def of_function(cls, function: FunctionType, takes_list: bool = False) -> Entry:
+    def of_function(cls, function: FunctionType) -> Entry:
         """A function; modules and tensors that it takes from the scopes around it are known by the names there."""
         rebuilt = Rebuilt()
         routine = rebuilt.routine(function)
@@ -83,7 +86,21 @@ class Entry:
             routines |= routines_of(module, rebuilt.rebuilt)
         name = written_name(function)
         functions, scopes, cells = rebuilt.routines, rebuilt.scopes, rebuilt.cells
-        return cls(name, routine, modules, routines, functions, weights, scopes, cells, takes_list)
+        return cls(name, routine, modules, routines, functions, weights, scopes, cells, function)
+
+    def again(self, given: Any) -> Entry | None:
+        """The same of a module or function as it is now, which may be a copy; None of anything else."""
+        if not isinstance(given, torch.nn.Module | FunctionType):
+            return None
+        return entry_again(given, self.name)
+
+    def refuse_unfit(self) -> None:
+        """Refuse modules that are being trained, that nobody can look into, and weights that are not here."""
+        for module in self.modules.values():
+            _refuse_training(module)
+            _refuse_scripts(module)
+        for name, weight in self.weights.items():
+            _refuse_placement(name, weight)
 
     @cached_property
     def does_more(self) -> bool:
@@ -98,6 +115,21 @@ class Entry:
         """Call the module itself, hooks and all."""
         bound = inspect.BoundArguments(self.routine.signature, OrderedDict(arguments))
         return self.modules[""](*bound.args, **bound.kwargs)
+
+    @property
+    def is_trained(self) -> bool:
+        """Has it parameters that gradients are computed for?"""
+        return any(weight.requires_grad for weight in self.weights.values())
+
+    @cached_property
+    def closed_over(self) -> list[Any]:
+        """The collections that its functions take from the scopes around them."""
+        routines = (self.routine, *self.routines.values(), *self.functions.values())
+        return closed_over(getattr(r.original, "__func__", r.original) for r in routines)
+
+    def undisturbed(self) -> AbstractContextManager[None]:
+        """Tracing leaves nothing in these collections."""
+        return kept_collections(self.closed_over)
 
     @cached_property
     def params(self) -> dict[int, str]:
@@ -119,10 +151,12 @@ class Entry:
         self.seen_code.add(code)
         return comparing_nodes(method, code)
 
-    @cached_property
-    def interface(self) -> Interface:
-        """How it is called."""
-        return Interface(self.name, self.routine.signature, self.takes_list)
+    def interface(self, calls: list[tuple[Any, ...]]) -> Interface:
+        """How it is called, as these calls are."""
+        lists = any(len(call) == 1 and type(call[0]) is list for call in calls)
+        return Interface(
+            self.name, self.routine.signature, lists, any(type(call[0]) is tuple for call in calls if call)
+        )
 
     @cached_property
     def spaces(self) -> list[Space]:
@@ -157,6 +191,13 @@ class Entry:
             names = routine.function.__code__.co_varnames[: routine.function.__code__.co_argcount]
             yield dict(zip(reversed(names), reversed(defaults), strict=False))
 
+    def holds(self, x: Any) -> bool:
+        """Is this an attribute of one of the modules, or a global variable that their code reads?
+
+        Such an object is the same one in all calls, and code may ask whether it is.
+        """
+        return any(held is x for space in self.spaces for _, _, held in space.bound())
+
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Let calls of methods be seen."""
@@ -164,20 +205,24 @@ class Entry:
             yield
 
 
-def entry_of(given: Any, weights: Any, examples: list[Any]) -> Entry | None:
+def entry_of(given: Any, weights: Any) -> Entry | None:
     """What is to be compiled, if it is a module or a function; refused while it is being trained."""
     if not isinstance(given, torch.nn.Module | FunctionType):
         return None
     if weights is not None:
         raise ModelError("weights= is given for a module, which has its own. Load them into it: load_state_dict(...).")
-    lists = any(len(call) == 1 and type(call[0]) is list for call in map(as_call, examples))
-    entry = Entry.of_function(given, lists) if isinstance(given, FunctionType) else Entry.of_module(given, lists)
-    for module in entry.modules.values():
-        _refuse_training(module)
-        _refuse_scripts(module)
-    for name, weight in entry.weights.items():
-        _refuse_placement(name, weight)
+    entry = Entry.of_function(given) if isinstance(given, FunctionType) else Entry.of_module(given)
+    entry.refuse_unfit()
     return entry
+
+
+def entry_again(given: Any, name: str) -> Entry:
+    """A module or function that new weights are read from; refused if it is not the one that was compiled as `name`."""
+    if isinstance(given, FunctionType):
+        refuse_other(name, written_name(given))
+        return Entry.of_function(given)
+    refuse_other(name, type(given).__name__)
+    return Entry.of_module(given)
 
 
 def as_call(example: Any) -> tuple[Any, ...]:
@@ -266,3 +311,8 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def tensor_of(array: Any) -> torch.Tensor:
     """An array as torch has it."""
     return torch.from_numpy(array)
+
+
+def gradients_wanted() -> bool:
+    """Would torch keep what gradients are computed from?"""
+    return torch.is_grad_enabled()

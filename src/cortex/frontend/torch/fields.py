@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from cortex.frontend import pointwise
 from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import NeedsExample
@@ -24,18 +25,40 @@ def unchangeable(what: str) -> str:
 
 def field_tensor(x: Attribute) -> TorchTensor:
     """Integers where the field holds some, so that they can index; else floats."""
+    made = _field_tensor(x)
+    made._cortex_is_numpy = isinstance(x._cortex_sample(), np.ndarray) and not getattr(x, "_cortex_is_row", False)
+    return made
+
+
+def _field_tensor(x: Attribute) -> TorchTensor:
+    parts: Any = x if hasattr(x, "_cortex_item") else None
+    if parts is not None:
+        parts._cortex_ask_form()
     shape, whole = _form(x)
     frozen = unchangeable(f"node.{x._cortex_name}")
-    parts: Any = x if hasattr(x, "_cortex_item") else None
     is_list = isinstance(x._cortex_sample(), list | tuple)
     if is_list and parts is not None:
         parts._cortex_ask_length()
     if whole and parts is not None and len(shape) == 1 and not (_is_tensor(x) and shape == (1,)):
-        return TorchTensor(whole_fields(x, shape[0]), frozen=frozen)
+        return TorchTensor(whole_fields(x, shape[0]), meta_tensor(shape, _whole_type(x)), frozen)
     if whole and all(n == 1 for n in shape):
-        return TorchTensor(integers([whole_field(x)], shape), frozen=frozen)
+        return TorchTensor(integers([whole_field(x)], shape), meta_tensor(shape, _whole_type(x)), frozen)
     value = x._cortex_value()
-    return TorchTensor(value, meta_tensor(value.shape, torch.int64 if whole else torch.float32), frozen)
+    if _is_truth(x._cortex_sample()):
+        return TorchTensor(pointwise.comparison("ne", value, pointwise.fill(0.0)), frozen=frozen)
+    return TorchTensor(value, meta_tensor(value.shape, _whole_type(x) if whole else torch.float32), frozen)
+
+
+def _whole_type(x: Attribute) -> torch.dtype:
+    """The type of integers that it holds."""
+    found = getattr(x._cortex_sample(), "dtype", None)
+    name = str(found).removeprefix("torch.")
+    return next((kind for kind in WHOLE_TYPES if str(kind) == f"torch.{name}"), torch.int64)
+
+
+def _is_truth(sample: Any) -> bool:
+    """Is it an array or a tensor of truth values?"""
+    return getattr(sample, "dtype", None) in (torch.bool, np.dtype(bool)) and not isinstance(sample, np.generic)
 
 
 def _is_tensor(x: Attribute) -> bool:

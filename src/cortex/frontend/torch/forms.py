@@ -19,6 +19,10 @@ Path: TypeAlias = tuple[Any, ...]
 EXACT = 1 << 24
 """Whole numbers up to here are exact in single precision."""
 
+FLOAT = "float32"
+KindOf: TypeAlias = Callable[[Any], str | None]
+"""The name of a tensor's element type; None for what is no tensor."""
+
 PLAIN = (str, int, float, bool, type(None))
 
 
@@ -27,7 +31,7 @@ class Form:
     """A tensor ("tensor"), a plain value that is always the same ("plain"), or a collection of forms."""
 
     kind: Literal["tensor", "plain", "tuple", "list", "dict", "record"]
-    make: Any = None  # the plain value; the class of a record
+    make: Any = None  # the plain value; the class of a record; a tensor's element type unless that is float32
     keys: tuple[Any, ...] = ()
     parts: tuple[Form, ...] = ()
 
@@ -43,10 +47,23 @@ class Form:
             for inner in part._names():
                 yield f"{key}_{inner}" if inner else str(key)
 
+    def types(self) -> Iterator[str | None]:
+        """The element type of each tensor, "bool" or "int64"; None is float32."""
+        if self.kind == "tensor":
+            yield self.make
+        for part in self.parts:
+            yield from part.types()
+
     @property
     def count(self) -> int:
         """How many tensors it has."""
         return 1 if self.kind == "tensor" else sum(part.count for part in self.parts)
+
+    def returned(self, states: list[Any], tensor: Callable[[Any], Any]) -> Any:
+        """The result with these states, arrays of float32, each of its own element type and made a `tensor`."""
+        if self.kind == "tensor" and self.make is None:
+            return tensor(states[0])
+        return self.rebuild([tensor(typed(x, kind)) for x, kind in zip(states, self.types(), strict=True)])
 
     def rebuild(self, tensors: list[Any]) -> Any:
         """The result with these tensors."""
@@ -72,7 +89,7 @@ class Form:
         """For messages: `(tensor, {'c': tensor})`."""
         match self.kind:
             case "tensor":
-                return "a tensor"
+                return "a tensor" if self.make is None else f"a tensor of {self.make}"
             case "plain":
                 return repr(self.make)
             case "tuple":
@@ -84,12 +101,20 @@ class Form:
                 return f"{{{inside}}}" if self.kind == "dict" else f"{self.make.__name__}({inside})"
 
 
+def typed(state: Any, kind: str | None) -> Any:
+    """A state, an array of float32, as an array of the element type that was stored in it."""
+    return state if kind is None else state.astype(kind)
+
+
 def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
-    """Where numbers of one form are other numbers or tensors in the other; None where the forms differ otherwise."""
+    """Where numbers of one form are other numbers or tensors in the other, or tensors are of other element types.
+
+    None where the forms differ otherwise.
+    """
     if a == b:
         return set()
     if {a.kind, b.kind} <= {"tensor", "plain"}:
-        return {at} if all(x.kind == "tensor" or _is_number(x.make) for x in (a, b)) else None
+        return {at} if _is_numeric(a) and _is_numeric(b) else None
     if (a.kind, a.make, a.keys) != (b.kind, b.make, b.keys):
         return None
     found: set[Path] = set()
@@ -99,6 +124,11 @@ def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
             return None
         found |= inner
     return found
+
+
+def _is_numeric(form: Form) -> bool:
+    """A tensor or a number; but not of truth values, whose sums are others than those of 0 and 1."""
+    return form.make != "bool" if form.kind == "tensor" else _is_number(form.make)
 
 
 def _is_number(x: Any) -> bool:
@@ -115,16 +145,17 @@ def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     return record
 
 
-def flatten(result: Any, is_tensor: Callable[[Any], bool], numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
-    """The form of a result and its tensors in order; so are the numbers at these places."""
+def flatten(result: Any, kind_of: KindOf, numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
+    """The form of a result and its tensors in order; so are the numbers at these places, with tensors of floats."""
     tensors: list[Any] = []
-    return _form(result, is_tensor, tensors, numbers, ()), tensors
+    return _form(result, kind_of, tensors, numbers, ()), tensors
 
 
-def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any], numbers: Collection[Path], at: Path) -> Form:
-    if is_tensor(x) or (at in numbers and _is_number(x)):
+def _form(x: Any, kind_of: KindOf, tensors: list[Any], numbers: Collection[Path], at: Path) -> Form:
+    kind = kind_of(x)
+    if kind is not None or (at in numbers and _is_number(x)):
         tensors.append(x)
-        return Form("tensor")
+        return Form("tensor", None if at in numbers or kind == FLOAT else kind)
     match x:
         case tuple() if hasattr(x, "_fields"):
             keys, values, kind = tuple(x._fields), list(x), "record"
@@ -143,7 +174,5 @@ def _form(x: Any, is_tensor: Callable[[Any], bool], tensors: list[Any], numbers:
                 f"the result contains a {what}; tensors, tuples, lists, dicts, dataclasses and named "
                 "tuples of them are accepted."
             )
-    parts = tuple(
-        _form(value, is_tensor, tensors, numbers, (*at, key)) for key, value in zip(keys, values, strict=True)
-    )
+    parts = tuple(_form(value, kind_of, tensors, numbers, (*at, key)) for key, value in zip(keys, values, strict=True))
     return Form(kind, type(x) if kind == "record" else None, keys, parts)  # type: ignore[arg-type]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cortex.errors import StructureError
-from cortex.frontend.torch.categories import PLAIN, is_data, is_node
+from cortex.errors import ModelError, StructureError
+from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
@@ -27,6 +28,12 @@ class Interface:
     signature: inspect.Signature
     takes_list: bool = False
     """Does it take a list of structures itself?"""
+    takes_tuple: bool = False
+    """Are structures tuples?"""
+    outside: tuple[str, ...] = ()
+    """Tensors that it computes with and that are in no state_dict."""
+    compiled_in: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the tensors whose elements are part of the program; see held_tensors.py."""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
@@ -65,6 +72,18 @@ class Interface:
             return None
         return None if self.takes_list else args[0]
 
+    def element(self, given: Any) -> dict[str, Any]:
+        """The arguments of a call in a list of them: a tuple, where there are several, or the only one."""
+        is_call = type(given) is tuple and len(self._names) > 1 and not self.takes_tuple
+        return self.bind(given if is_call else (given,), {})
+
+    def are_alike(self, batch: list[Any]) -> bool:
+        """Is it known by their classes alone that calls with one argument each are compiled together?"""
+        if len(self._names) != 1:
+            return False
+        kinds = {self._kinds.get(each) for each in set(map(type, batch))}
+        return len(kinds) == 1 and None not in kinds
+
     def constants(self, arguments: dict[str, Any]) -> Constants:
         """What tells calls apart that have to be compiled separately."""
         found: list[Any] = []
@@ -72,7 +91,7 @@ class Interface:
         for name, value in arguments.items():
             kind = self._kinds.get(type(value))
             if kind is not None:
-                found.append((name, kind))
+                found.append((name, row_form(value) if kind == "tensor" else kind))
                 continue
             if type(value) in FRESH:
                 if nodes is None:
@@ -85,7 +104,7 @@ class Interface:
                 found.append((name, type(value), value))
                 continue
             what = "tensor" if is_data(value) else "node"
-            found.append((name, what))
+            found.append((name, row_form(value) if what == "tensor" else what))
             if type(value) not in FRESH:
                 self._remember(type(value), what)
         return tuple(found)
@@ -113,3 +132,12 @@ def holds_nodes(value: Any) -> bool:
     if type(value) in (list, tuple):
         return bool(value) and any(map(holds_nodes, value))
     return is_node(value) and type(value) not in FRESH
+
+
+def refuse_other(known: str, given: str) -> None:
+    """Refuse weights of another module than the one that was compiled."""
+    if given != known:
+        raise ModelError(
+            f"update is given a {given}, and a {known} was compiled; give that one, another one of its class, or a "
+            "state_dict."
+        )

@@ -22,7 +22,7 @@ def look_into(b: TorchBuilder, name: str, value: Any, result: Any) -> None:
     token = b.role.given[name]
     assert b.role.routine is not None
     span = span_of_function(b.role.routine.function.__code__)
-    if isinstance(token, Content) and Content.of(value) != token:
+    if isinstance(token, Content) and not token.is_that_of(value):
         raise ModelError(
             f"recursive calls change their argument '{name}', a {type(token.value).__name__}, which the caller would "
             "see. Return what they compute instead, and let the caller use that.",

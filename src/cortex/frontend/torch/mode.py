@@ -43,6 +43,8 @@ class TracingMode(TorchFunctionMode):
         """Symbolic where an argument is, or where it is a parameter; for real otherwise."""
         args, kwargs = as_torch_takes(function, args, kwargs or {})
         given = (*args, *kwargs.values())
+        if function not in _facts():
+            self._note(given)
         if any(map(self._is_symbolic, given)) or (function not in _facts() and any(map(self._is_parameter, given))):
             written = None if function in table() else decomposed(function)
             if function is torch.Tensor.__iter__:
@@ -69,6 +71,16 @@ class TracingMode(TorchFunctionMode):
         if isinstance(x, list | tuple):
             return any(map(self._is_parameter, x))
         return id(x) in self.dispatcher.params and x.is_floating_point()
+
+    def _note(self, x: Any) -> None:
+        """Remember which buffers of integers are read."""
+        if isinstance(x, list | tuple):
+            for each in x:
+                self._note(each)
+        elif isinstance(x, slice):
+            self._note((x.start, x.stop, x.step))
+        elif id(x) in self.dispatcher.params and not x.is_floating_point():
+            self.dispatcher.read.add(self.dispatcher.params[id(x)])
 
     def _is_symbolic(self, x: Any) -> bool:
         match x:
@@ -104,9 +116,12 @@ def _makers() -> frozenset[Any]:
 
 
 @contextmanager
-def tracing_mode(params: Mapping[int, str]) -> Iterator[None]:
-    """Trace torch code; `params` gives the weight name of a real parameter or buffer by its id."""
-    dispatcher = Dispatcher(params)
+def tracing_mode(params: Mapping[int, str], read: set[str] | None = None) -> Iterator[None]:
+    """Trace torch code; `params` gives the weight name of a real parameter or buffer by its id.
+
+    Buffers of integers and truth values are added to `read` where code looks at their elements.
+    """
+    dispatcher = Dispatcher(params, set() if read is None else read)
     attribute = ATTRIBUTE.set(torch_attribute)
     token = TORCH.set(dispatcher)
     try:

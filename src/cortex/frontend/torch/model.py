@@ -5,7 +5,7 @@ Tracing begins with the simplest mode (see serving.py) and goes on to the next w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import zip_longest
@@ -22,10 +22,11 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collections_passed import FRESH, Content
+from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
@@ -40,17 +41,19 @@ from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
-from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given
+from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
+from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
+from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
-from cortex.ra.ir import IsNone, Slot, TensorType
+from cortex.ra.ir import IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 MOST_ROLES = 64
@@ -66,7 +69,7 @@ class TorchModel(TracedModel):
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
         self.signature = signature
-        self.mode: Mode = "headed" if entry.does_more else "plain"
+        self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()
@@ -77,6 +80,7 @@ class TorchModel(TracedModel):
         self.changes = Changes()
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
+        self.array_forms = ArrayForms()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
@@ -87,37 +91,41 @@ class TorchModel(TracedModel):
         self._by_way: set[str] = set()
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
-        self.kept: list[Any] = []
-        """Objects that nodes are compared with by identity."""
+        self.kept: list[Any] = []  # what nodes are compared with by identity
+        self._instead: Mapping[str, str] = {}
+        """States that are kept as another one, which is equal."""
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
+
+    def code(self) -> list[Any]:
+        """The module's own code and attributes, and the constants that it is called with."""
+        constants = [x for name, x in self.signature.example.items() if name not in self.signature.nodes]
+        routines = (*self.entry.routines.values(), *self.entry.functions.values())
+        return [*(r.function for r in routines), *self.entry.modules.values(), *constants]
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
         return self.signature.request(arguments)
 
-    def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
-        """What the module returns, from the states at the root, each made a `tensor`."""
+    def result(self) -> tuple[Form, tuple[str, ...]]:
+        """The form of what the module returns, and the states that its tensors are, at the root."""
         form, names = self._returns
         result = self.roles[0].result
         if result is not form:
             assert result is not None
             form, names = self._returns = result, tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
-        return form.rebuild([tensor(states[name]) for name in names])
+        return form, names
 
     def serving(self, constants: Constants) -> Serving:
         """What calls need, as far as it is known now."""
-        role = self.roles[0]
-        assert role.result is not None
-        return Serving(
-            constants,
-            self.mode,
-            self.signature.nodes[0],
-            self.signature.tensors,
-            dict(self.links.relations),
-            role.result,
-            tuple(role.result_names(self.prefix(role))),
-        )
+        nodes, relations = self.signature.nodes, dict(self.links.relations)
+        states = self.routine_states()
+        return Serving(constants, self.mode, nodes[0], self.signature.tensors, relations, *self.result(), states)
+
+    def routine_states(self) -> tuple[RoutineStates, ...]:
+        """Which states hold what recursive routines return and store."""
+        roles = self.roles if self.mode == "plain" else self.roles[1:]
+        return tuple(role.states(self.prefix(role), self._instead) for role in roles if role.result is not None)
 
     # What tracing needs of a model.
 
@@ -131,9 +139,8 @@ class TorchModel(TracedModel):
 
     def mentions(self) -> Mentions:
         """The numbers that the user's code knows, also by attributes of modules and by arguments."""
-        code = {inner for code in self.entry.seen_code for inner in codes(code)}
         given = [*self.signature.example.values(), *(x for role in self.roles for x in role.given.values())]
-        return mentions(code, self.entry.held(), given)
+        return mentions({each for code in self.entry.seen_code for each in codes(code)}, self.entry.held(), given)
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
@@ -205,15 +212,20 @@ class TorchModel(TracedModel):
             self.entry.traced(),
             stood_for,
             b.around.watched(),
-            tracing_mode(self.entry.params),
+            tracing_mode(self.entry.params, self.entry.buffers_read),
             RowByRow(),
             self.texts.tried(),
         ):
             yield b
 
     def shown_states(self) -> tuple[str, ...]:
-        """Those that the result is made from."""
-        return tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
+        """Those that results of routines are made from."""
+        known = (role for role in self.roles if role.result is not None)
+        return tuple(name for role in known for name in role.result_names(self.prefix(role)))
+
+    def merged(self, instead: Mapping[str, str]) -> None:
+        """States are not kept for which there is an equal one `instead`."""
+        self._instead = instead
 
     def states(self) -> StateForm:
         """The states of all roles that have been traced, and the arguments that calls pass."""
@@ -318,11 +330,12 @@ class TorchModel(TracedModel):
                 names = passed_names(b.role.tag, name, form, via)
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
-                return form.rebuild([b.state_at(Slot("call_from"), n, self._passed_types[n].shape) for n in names])
+                states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
+                return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
-                return self._tables.argument(name, deepcopy(content))
+                return self._tables.argument(name, copied(content))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
@@ -351,11 +364,7 @@ class TorchModel(TracedModel):
                     self._roles[key] = role
                     self.roles.append(role)
                     if len(self.roles) > MOST_ROLES:
-                        raise fail(
-                            f"{routine.label} is called with more than {MOST_ROLES} different constants, which makes "
-                            "as many different calls. What differs from node to node has to be a field of the node, "
-                            "or a tensor that is passed on: torch.tensor(0.0) at first."
-                        )
+                        raise too_many_roles(routine, given, MOST_ROLES)
                 return self._roles[key]
 
     def who_stores(self, b: TorchBuilder, steps: Steps, roles: list[Role]) -> Role | None:
@@ -385,7 +394,7 @@ class TorchModel(TracedModel):
         if type(value) is tuple:
             return Content.of(value) or value
         if not isinstance(value, FRESH):
-            return value
+            return value if self.entry.holds(value) else content_of_object(name, value) or value
         kind = next(kind for kind in FRESH if isinstance(value, kind))
         if b.is_memo(value):
             return kind
@@ -396,6 +405,11 @@ class TorchModel(TracedModel):
                 "tensors. Pass them as arguments of their own, or store them on the node."
             )
         return content
+
+    def need_calls(self, b: TorchBuilder) -> None:
+        """Let the nodes be calls from now on."""
+        if self.mode != "calls":
+            self._change_mode(b, "calls")
 
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
         k = b.knowledge
@@ -455,6 +469,7 @@ class TorchModel(TracedModel):
         names = tuple(value.name for value in values.values())
         self.links.settle(b, names)
         self.child_lists.learn(b, names)
+        self.array_forms.check(b, names)
         return values
 
     def _passes(self, b: TorchBuilder) -> dict[str, Value]:

@@ -57,6 +57,7 @@ WAVES = "sine and cosine have no counterpart here. Compute them when the structu
 GRIDS = "convolution and pooling over grids have no counterpart here. Over few positions, write F.linear of torch.cat."
 DENSE = "factorizations of matrices have no counterpart here. Compute it outside the module and register a buffer."
 CPU = "compiled modules run on the CPU in float32. Leave it out, or write x.to(h.device), x.to(h.dtype)."
+MEMORY = "it gives a tensor other memory. Use a new tensor, y = x.view(...), or change the elements: x[...] = value."
 PADDED = "every node is computed on its own, so nothing is padded or packed. Stack the children: torch.stack(list)."
 FLOATS = (
     "an index must be an integer of a node or a list of them (table[node.word], emb(torch.tensor(node.words))), or a "
@@ -64,7 +65,7 @@ FLOATS = (
 )
 
 REMEDIES = {
-    DECIDES: "__bool__ __contains__ equal allclose isclose is_nonzero isnan isinf isfinite",
+    DECIDES: "__bool__ __contains__ equal allclose isclose is_nonzero",
     PYTHON: "item tolist __int__ __float__ __complex__ __index__ __format__",
     ARRAY: "numpy __array__ cpu_numpy __reduce_ex__ __deepcopy__ save storage untyped_storage data_ptr __dlpack__",
     GRADIENTS: "backward requires_grad_ retain_grad register_hook grad autograd",
@@ -86,6 +87,7 @@ REMEDIES = {
     DENSE: "svd qr inverse det logdet slogdet pinverse cholesky eig eigh solve lstsq matrix_exp lu matrix_power inv "
     "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve",
     CPU: "cuda half double bfloat16 to type short char byte cfloat",
+    MEMORY: "set_ resize_ resize_as_ as_strided as_strided_",
     PADDED: "pack_padded_sequence pad_packed_sequence _pack_padded_sequence _pad_packed_sequence pad_sequence "
     "pack_sequence to_padded_tensor",
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch.overrides import TorchFunctionMode
 
+from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import Row
 from cortex.frontend.torch.steps import At, identifier
@@ -80,7 +82,8 @@ class RequestTensor:
 
     def __getitem__(self, key: Any) -> Any:
         from cortex.frontend.torch.number import Number
-        from cortex.frontend.torch.standins import IndexableNodeField, NodeField, tracing
+        from cortex.frontend.torch.row_field import RowField
+        from cortex.frontend.torch.standins import NodeField, tracing
 
         key = key._cortex_own() if type(key) is Number and key._cortex_kind is int else key
         if isinstance(key, int):
@@ -94,18 +97,29 @@ class RequestTensor:
                 "of a node is accepted: inputs[node.idx]."
             )
         b = tracing()
+        b.model.need_calls(b)  # only calls have rows
         b.accessors.relate(name, row)
-        found: Any = IndexableNodeField(name, (At(name),))
+        found: Any = RowField(name, (At(name),))
         for function in self._cortex_functions:
             found = function(found)
         return found
+
+    def __len__(self) -> int:
+        raise _refused("len()")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise _refused("a loop over the rows")
 
     def __getattr__(self, name: str) -> Any:
         if name in SHAPELESS:
             return getattr(torch.as_tensor(self._cortex_sample), name)
         if name.startswith("__"):
             raise AttributeError(name)
-        raise fail(
-            f"`.{name}` of a tensor that is given beside the structure: its number of rows differs from request to "
-            "request. Take a node's row first: inputs[node.idx]."
-        )
+        raise _refused(f"`.{name}`")
+
+
+def _refused(what: str) -> ModelError:
+    return fail(
+        f"{what} of a tensor that is given beside the structure: its number of rows differs from request to request. "
+        "Take a node's row first: inputs[node.idx]."
+    )

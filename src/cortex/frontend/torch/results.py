@@ -57,10 +57,15 @@ def _reconcile(b: TorchBuilder, role: Role, form: Form, known: Form) -> None:
     if role.routine is not None and not (form.count and known.count):
         b.model.let_return_constants(b, role)
     one, other = _in_order(form, known)
-    raise ModelError(
-        f"{_what(b)} returns {one} for some nodes and {other} for others. All calls have to return the same form: "
+    remedy = (
         "where there is nothing, return zeros; return no lists that grow, but store their items on the nodes "
         "(node.h = h), or return their sum."
+    )
+    if form.count == known.count and "bool" in {*form.types()} ^ {*known.types()}:
+        remedy = "truth values (x > 0) or numbers, (x > 0).float()."
+    raise ModelError(
+        f"{_what(b)} returns {one} for some nodes and {other} for others. All calls have to return the same form: "
+        f"{remedy}"
     )
 
 

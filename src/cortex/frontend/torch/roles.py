@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cortex.errors import ModelError
+from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, varying
 from cortex.frontend.torch.request_tensor import RowFunction
+from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.ra.ir import Fact, TensorType
 
@@ -87,6 +90,16 @@ class Role:
         names = self.stored[attribute].names()
         return [f"{prefix}node_{attribute}" + ("" if name == "out" else f"_{name}") for name in names]
 
+    def states(self, prefix: str, instead: Mapping[str, str]) -> RoutineStates:
+        """The states that hold what it returns and stores, where some are kept as another one `instead`."""
+        assert self.result is not None
+
+        def kept(names: list[str]) -> tuple[str, ...]:
+            return tuple(instead.get(name, name) for name in names)
+
+        stored = tuple((name, form, kept(self.stored_names(prefix, name))) for name, form in self.stored.items())
+        return RoutineStates(self.tag, self.result, kept(self.result_names(prefix)), stored, not self.returns_constants)
+
 
 def remembered(parameter: str) -> str:
     """The attribute that a call on a node counts as having set when it puts an entry for the node into a dict."""
@@ -102,6 +115,22 @@ def passed_names(tag: str, parameter: str, form: Form, via: str) -> list[str]:
 def same_given(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     """Are two calls given the same, as far as roles know of it?"""
     return {name: key_of(value) for name, value in a.items()} == {name: key_of(value) for name, value in b.items()}
+
+
+def too_many_roles(routine: Routine, given: Mapping[str, Any], most: int) -> ModelError:
+    """Each call of a routine gets another constant."""
+    other = next((name for name, value in given.items() if len(key_of(value)) == 1), None)
+    if other is None:
+        return fail(
+            f"{routine.label} is called with more than {most} different constants, which makes as many different "
+            "calls. What differs from node to node has to be a field of the node, or a tensor that is passed on: "
+            "torch.tensor(0.0) at first."
+        )
+    return fail(
+        f"{routine.label} is called with more than {most} different objects as its argument '{other}', the last of "
+        f"which is a {type(given[other]).__name__}; as many different calls would be compiled. Make the object once, "
+        "in __init__, or pass what it holds as arguments of their own: numbers, texts or tensors."
+    )
 
 
 def key_of(value: Any) -> tuple[Any, ...]:

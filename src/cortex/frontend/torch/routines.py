@@ -49,6 +49,11 @@ class Routine:
         bound = inspect.BoundArguments(self.signature, OrderedDict(arguments))
         return self.original(*bound.args, **bound.kwargs)
 
+    @cached_property
+    def shadow(self) -> Callable[..., Any]:
+        """What is called in its place; always the same, for code may pass it along."""
+        return shadow(self)
+
 
 def shadow(routine: Routine) -> Callable[..., Any]:
     """What is called in place of a routine."""
@@ -108,7 +113,7 @@ def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str],
     """Let calls of the routines be seen."""
     parts = {id(part): part for module in modules for part in module.modules()}
     for (owner, name), routine in routines.items():
-        vars(parts[owner])[name] = shadow(routine)
+        vars(parts[owner])[name] = routine.shadow
     for part in parts.values():
         if isinstance(part, torch.nn.ParameterDict):  # its items are attributes, whose names have to be real texts
             vars(part)["_key_to_attr"] = _as_text

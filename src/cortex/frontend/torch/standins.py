@@ -23,7 +23,9 @@ from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
 from cortex.frontend.torch.calls import ARGUMENT, said
 from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
+from cortex.frontend.torch.fields import field_tensor
 from cortex.frontend.torch.identity import HASH, is_equal, is_same
+from cortex.frontend.torch.numpy_arrays import array_attribute
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
 
 DATA = (np.ndarray, torch.Tensor)
+OF_MEMORY = (
+    "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
+)  # fmt: skip
+"""Attributes of arrays and tensors that their form does not tell."""
 
 
 def tracing() -> TorchBuilder:
@@ -191,18 +197,35 @@ class NodeField(TorchAttribute):
         return type(self._cortex_sample())
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_cortex") or self._cortex_is_array():
+        if name.startswith(("__", "_cortex")):
             return super().__getattr__(name)
-        if isinstance(self._cortex_sample(), str):
-            if not hasattr(str, name):
-                ask_value((*self._cortex_steps, CLASS))
-                raise AttributeError(f"'str' object has no attribute '{name}'")
-            if name in TEXT_METHODS:
-                return TextMethod(self, name)
+        sample = self._cortex_sample()
+        if isinstance(sample, DATA):
+            return self._cortex_array_attribute(sample, name)
+        if self._cortex_is_array():
+            return super().__getattr__(name)
+        if not hasattr(type(sample), name):
+            ask_value((*self._cortex_steps, CLASS))
+            raise AttributeError(f"'{type(sample).__name__}' object has no attribute '{name}'")
+        if isinstance(sample, str) and name in TEXT_METHODS:
+            return TextMethod(self, name)
         return getattr(self._cortex_tag(), name)
+
+    def _cortex_array_attribute(self, sample: Any, name: str) -> Any:
+        self._cortex_ask_form()
+        if name in OF_MEMORY and hasattr(sample, name):
+            return present(tracing(), (*self._cortex_steps, Attr(name)))
+        if isinstance(sample, np.ndarray):
+            return array_attribute(lambda: field_tensor(self), sample, self._cortex_name, name)
+        return sample.dtype if name == "dtype" else super().__getattr__(name)
 
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
+
+    def _cortex_ask_form(self) -> None:
+        """Make the element type and the shape of an array or a tensor facts of the node."""
+        if isinstance(self._cortex_sample(), DATA):
+            tracing().model.array_forms.ask(tracing(), self._cortex_steps)
 
     def _cortex_item(self, at: int) -> Any:
         """An item of an array or a list, of whose length the kind of node depends then."""
@@ -215,6 +238,7 @@ class NodeField(TorchAttribute):
     def _cortex_value(self) -> Value:
         """The field; lists may be of several lengths, and then their items are fields of their own."""
         sample, b = self._cortex_sample(), tracing()
+        self._cortex_ask_form()
         if isinstance(sample, list | tuple):
             before = b.knowledge.fields.get(self._cortex_name)
             if before is not None and before.shape[:1] != (len(sample),):
@@ -224,14 +248,21 @@ class NodeField(TorchAttribute):
         return super()._cortex_value()
 
     def __contains__(self, item: object) -> bool:
-        return item in self._cortex_tag()
+        if not self._cortex_is_array():
+            return item in self._cortex_tag()
+        if not isinstance(item, PLAIN):
+            raise fail(
+                f"`in` node.{self._cortex_name}, which holds numbers, is asked for a {type(item).__name__}; a number "
+                "is accepted."
+            )
+        return bool(ask_value((*self._cortex_steps, Contains(item))))
 
     def __iter__(self) -> Iterator[Any]:
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
 
     def __len__(self) -> int:
         sample = self._cortex_sample()
-        if self._cortex_is_array() and not isinstance(sample, list | tuple):
+        if isinstance(sample, DATA):
             return super().__len__()
         if not isinstance(sample, list | tuple):
             self._cortex_refuse_number("sized")
@@ -339,6 +370,7 @@ IDENTITY = Of("identity")
 PATTERN = Of("items")
 CATEGORY = Of("category")
 FLOATS = Of("floats")
+FORM = Of("form")
 
 
 def is_stand_in(value: Any) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, assert_never
 
-from cortex.frontend.torch.categories import category, class_name, floats, identity, keys, pattern
+from cortex.frontend.torch.categories import category, class_name, floats, form, identity, keys, pattern
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Called:
 class Of:
     """A function of x that has a name: `len(x)`, `type(x)`."""
 
-    name: Literal["type", "bool", "len", "list", "keys", "identity", "items", "category", "floats"]
+    name: Literal["type", "bool", "len", "list", "keys", "identity", "items", "category", "floats", "form"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "items": pattern,
     "category": category,
     "floats": floats,
+    "form": form,
 }
 
 Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant | LookedUp

@@ -17,6 +17,7 @@ from cortex.frontend.foreign import TORCH, as_operator, math_function
 from cortex.frontend.spans import fail
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.content import Content, Integers, as_value, broadcast, integers
+from cortex.frontend.torch.refusals import MEMORY
 from cortex.frontend.torch.tokens import is_constructing
 from cortex.frontend.torch.views import View
 
@@ -44,6 +45,8 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     _cortex_meta: torch.Tensor
     _cortex_frozen: str
     _cortex_viewed: bool
+    _cortex_is_numpy: bool
+    """Is it an array of NumPy's in the user's code?"""
 
     def __new__(cls, held: Content | View, meta: torch.Tensor | None = None, frozen: str = "") -> TorchTensor:
         """`frozen` is what to say to who changes it in place, where that must not be."""
@@ -59,6 +62,7 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
         made._cortex_meta = meta
         made._cortex_frozen = frozen
         made._cortex_viewed = False
+        made._cortex_is_numpy = False
         return made
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -108,6 +112,10 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
             object.__setattr__(self, name, value)
         elif name not in GRADIENTS:
             raise fail(f"the attribute '{name}' of a tensor is set here. Change its elements: x[...] = value.")
+
+    def set_(self, *_: Any, **__: Any) -> Any:
+        """Refused here, as torch does not hand it to the dispatcher."""
+        raise fail(f"Tensor.set_: {MEMORY}")
 
     def __float__(self) -> float:
         tokens: Any = getattr(TORCH.get(), "tokens", None)

@@ -24,7 +24,7 @@ from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
-from cortex.frontend.torch.forms import Form, Path, flatten
+from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
 from cortex.frontend.torch.identity import NodeId
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.number import known
@@ -35,8 +35,8 @@ from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.shared_tensors import Lent, freeze, lend
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in
+from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.steps import Attr, Steps
-from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.unknown import Unknown, blur
 from cortex.ir.source import Span
 from cortex.ra.ir import Hop, State
@@ -87,6 +87,8 @@ class TorchBuilder(Builder):
     """Does a call that was made return a constant, for the node that it was made on?"""
     looks: dict[Call, Look] = field(default_factory=dict)
     """The calls of which the code got something."""
+    forms_taken: dict[tuple[str, tuple[Hop, ...]], int] = field(default_factory=dict)
+    """Arrays of children whose forms were not asked for, and how many calls had been made then."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
     lent: list[Lent] = field(default_factory=list)
@@ -227,17 +229,14 @@ class TorchBuilder(Builder):
         """What the call of `role` on what the steps lead to has returned or stored, from the states of its node."""
         look = self.looks.setdefault((role.tag, steps), Look(role, steps, looks_up))
         tensors = []
-        for name in names:
+        for name, kind in zip(names, form.types(), strict=True):
             hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
-            tensors.append(self.state_at(hop, name, role.types[name].shape))
-            look.lets.add(tensors[-1]._cortex_value().name)
+            state = self.emit(State(name, (hop,)), role.types[name].shape)
+            look.lets.add(state.name)
+            tensors.append(of_type(state, kind))
         if self.rehearsal is not None and look.call in self.rehearsal.hidden:
             return self.rehearsal.shown
         return form.rebuild(tensors)
-
-    def state_at(self, hop: Hop, name: str, shape: tuple[int, ...]) -> Any:
-        """A state of the node that a hop leads to."""
-        return TorchTensor(self.emit(State(name, (hop,)), shape))
 
     # Tensors.
 
@@ -248,10 +247,19 @@ class TorchBuilder(Builder):
 
     def values(self, result: Any, numbers: Collection[Path] = ()) -> tuple[Form, list[Value]]:
         """The form of a result, and its tensors; numbers at these places are tensors too."""
-        form, found = flatten(known(result), _is_tensor, numbers)
+        form, found = flatten(known(result), self._kind_of, numbers)
         return form, [
-            fill(float(x)) if isinstance(x, int | float) else as_float(self.tensor(x)._cortex_value()) for x in found
+            fill(float(x)) if isinstance(x, int | float) else as_float(exact(self.tensor(x))._cortex_value())
+            for x in found
         ]
+
+    def _kind_of(self, x: Any) -> str | None:
+        """The element type of a tensor; Python's numbers and arrays count as floats."""
+        if not _is_tensor(x):
+            return None
+        if not isinstance(x._cortex_sample() if isinstance(x, Attribute) else x, torch.Tensor):
+            return FLOAT
+        return element_type(self.tensor(x))
 
     # Attributes that the code sets on nodes.
 

@@ -53,6 +53,7 @@ int cortex_open(const cortex_description *description, const cortex_model *model
   s->index = calloc(blocks, sizeof *s->index);
   s->floats = calloc(blocks, sizeof *s->floats);
   s->arguments = calloc((size_t)description->num_arguments + 1, sizeof *s->arguments);
+  /* Code looks at the word behind its sizes to see whether to stop. It is 0 for good: nobody stops it. */
   s->sizes = calloc((size_t)description->num_sizes + 1, sizeof *s->sizes);
   if (!s->offsets || !s->index || !s->floats || !s->arguments || !s->sizes ||
       (s->threads > 1 && cortex_new_team((int)s->threads, &s->team) != CORTEX_OK)) {

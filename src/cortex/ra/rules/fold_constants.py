@@ -1,8 +1,10 @@
 """Constants: fold them, drop neutral ones, let zeros absorb.
 
-A `Fill(0)` usually stands for the term of an absent child, so it absorbs whatever it multiplies: 0 * x is 0 and
-a contraction with it is 0, even where x is infinite or NaN. That is the one place where simplification departs
-from IEEE arithmetic, and it applies to zeros that are known while compiling only, never to computed ones.
+A `Fill(0)` usually stands for the state of an absent child, and what multiplies it is a weight or a gate: U @ 0, f * 0.
+Both are finite (`is_bounded`), so the product is 0 and the gate need not be computed. Anything else that is multiplied
+by 0 may be infinite or NaN, and the product is computed. Two departures from IEEE arithmetic are left: a NaN that a
+gate is computed from is not seen through `gate * 0`, nor a weight that is not finite through `weight * 0`; and x + 0 is
+x, also where x is -0.0. They apply to zeros that are known while compiling only, never to computed ones.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import numpy as np
 
 from cortex.ra import ir
 from cortex.ra.interp import constant
+from cortex.ra.rules.bounded import is_bounded
 from cortex.ra.rules.graph import Graph
 from cortex.ra.shapes import COMPARISONS, CONNECTIVES, broadcast, infer
 
@@ -76,14 +79,14 @@ def drop_neutral(g: Graph, op: ir.Op) -> ir.Op | str | None:
 
 
 def absorb_zeros(g: Graph, op: ir.Op) -> ir.Op | None:
-    """x * 0 and contractions with 0 are 0 (see the module's note on NaN).
+    """x * 0 and contractions with 0 are 0 where x is made of weights and gates (see the module's note).
 
     before:  z = fill 0; t = U @ z; i = t + b
     after:   i = b
     """
     match op:
         case ir.Binary("mul", x, y) | ir.Contract(_, x, y) if 0 in (g.fill(x), g.fill(y)):
-            return _filled(g, op, 0.0)
+            return _filled(g, op, 0.0) if is_bounded(g, y if g.fill(x) == 0 else x) else None
         case _:
             return None
 

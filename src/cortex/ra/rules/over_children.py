@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cortex.ra import ir
+from cortex.ra.rules.bounded import is_bounded
 from cortex.ra.rules.graph import Graph
 
 
@@ -22,14 +23,19 @@ def count_invariants(g: Graph, op: ir.Op) -> ir.Op | None:
 
     before:  s = sum over children of b
     after:   s = arity(children) * b;    a maximum or minimum is b where there are children, else 0
+
+    The sum, too, is chosen where b may be infinite: over no children it is 0, and 0 * b would be NaN.
     """
     match op:
         case ir.OverChildren(fn, x, name) if g.over(x) is None:
             arity = g.emit(ir.Arity(name))
+            total = x
             if fn == "add":
-                return ir.Binary("mul", g.emit(ir.Cast(arity, g.type(x).dtype)), x)
+                total = g.emit(ir.Binary("mul", g.emit(ir.Cast(arity, g.type(x).dtype)), x))
+                if is_bounded(g, x):
+                    return g.op(total)
             some = g.emit(ir.Binary("gt", arity, g.emit(ir.Fill(0.0, ()))))
-            return ir.Where(some, x, g.full(0.0, g.type(x)))
+            return ir.Where(some, total, g.full(0.0, g.type(x)))
         case _:
             return None
 

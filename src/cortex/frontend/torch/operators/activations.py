@@ -10,9 +10,9 @@ from typing import Any
 
 from cortex.frontend import movement, pointwise
 from cortex.frontend.builder import Value
+from cortex.frontend.elementary import erf, exp_minus_1_below_0, log_1_plus, minus_tanh, scaled
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.operators.elementary import erf, exp_minus_1_below_0, log_1_plus, scaled
 from cortex.frontend.torch.operators.inplace import in_place
 from cortex.frontend.torch.refusals import RANDOM, Unsupported
 
@@ -82,14 +82,13 @@ def _selu(input: Any) -> Value:
 
 def _gelu(input: Any, approximate: str = "none") -> Value:
     x = value_of(input)
-    if approximate == "tanh":
+    if approximate == "tanh":  # (1 + tanh(z)) / 2 is sigmoid(2 z), which keeps its digits where tanh(z) is near -1
         cube = arithmetic("mul", arithmetic("mul", x, x), x)
-        inner = scaled(arithmetic("add", x, scaled(cube, 0.044715)), math.sqrt(2 / math.pi))
-        gate = unary("tanh", inner)
-    elif approximate == "none":
-        gate = erf(scaled(x, math.sqrt(0.5)))
-    else:
+        inner = scaled(arithmetic("add", x, scaled(cube, 0.044715)), 2 * math.sqrt(2 / math.pi))
+        return arithmetic("mul", x, unary("sigmoid", inner))
+    if approximate != "none":
         raise Unsupported(f"approximate={approximate!r}: 'none' and 'tanh' are accepted.")
+    gate = erf(scaled(x, math.sqrt(0.5)))
     return arithmetic("mul", scaled(x, 0.5), arithmetic("add", fill(1.0), gate))
 
 
@@ -126,13 +125,12 @@ def _softsign(input: Any) -> Value:
 
 
 def _tanhshrink(input: Any) -> Value:
-    x = value_of(input)
-    return arithmetic("sub", x, unary("tanh", x))
+    return minus_tanh(value_of(input))
 
 
 def _hardshrink(input: Any, lambd: float = 0.5) -> Value:
     x = value_of(input)
-    return pointwise.where(comparison("gt", unary("abs", x), fill(lambd)), x, fill(0.0))
+    return pointwise.where(comparison("le", unary("abs", x), fill(lambd)), fill(0.0), x)  # NaN stays
 
 
 def _softshrink(input: Any, lambd: float = 0.5) -> Value:
@@ -151,7 +149,7 @@ def _hardswish(input: Any) -> Value:
 
 def _threshold(input: Any, threshold: float, value: float) -> Value:
     x = value_of(input)
-    return pointwise.where(comparison("gt", x, fill(threshold)), x, fill(value))
+    return pointwise.where(comparison("le", x, fill(threshold)), fill(value), x)  # NaN stays
 
 
 def _glu(input: Any, dim: int = -1) -> Value:

@@ -143,11 +143,11 @@ def _expanded(rank: int, index: tuple[Any, ...]) -> list[Any]:
 def _getitem(input: TorchTensor, index: Any) -> View | Content:
     parsed = _parse(input, index)
     view = sliced(input, parsed.ranges, parsed.shape)
-    return look_up(view.read(input._cortex_content()), parsed.lookups) if parsed.lookups else view
+    return look_up(view.read(input._cortex_content()), parsed.lookups, wraps=True) if parsed.lookups else view
 
 
-def look_up(x: Content, lookups: tuple[tuple[int, Integers], ...]) -> Content:
-    """`x` with axes replaced by what tensors of integers pick from them.
+def look_up(x: Content, lookups: tuple[tuple[int, Integers], ...], *, wraps: bool = False) -> Content:
+    """`x` with axes replaced by what tensors of integers pick from them; negative ones count from the end if `wraps`.
 
     The indices broadcast. Their axes come where the looked-up axes are if these are neighbours, else first.
     """
@@ -155,7 +155,7 @@ def look_up(x: Content, lookups: tuple[tuple[int, Integers], ...]) -> Content:
     arrays = np.broadcast_arrays(*(each.elements for _, each in lookups))
     rest = [axis for axis in range(len(x.shape)) if axis not in axes]
     front = permute(x, (*axes, *rest))
-    rows = [_row(front, [cast(Any, a)[place] for a in arrays]) for place in np.ndindex(arrays[0].shape)]
+    rows = [_row(front, [cast(Any, a)[place] for a in arrays], wraps) for place in np.ndindex(arrays[0].shape)]
     shape = tuple(x.shape[axis] for axis in rest)
     if rows:
         picked = reshape(join([reshape(row, (1, *shape)) for row in rows], 0), (*arrays[0].shape, *shape))
@@ -167,7 +167,7 @@ def look_up(x: Content, lookups: tuple[tuple[int, Integers], ...]) -> Content:
     return permute(picked, order)
 
 
-def _row(x: Content, index: list[int | Value]) -> Content:
+def _row(x: Content, index: list[int | Value], wraps: bool = False) -> Content:
     """x[index], one position for each of the first axes."""
     for position in index:
         if isinstance(position, Value):
@@ -175,9 +175,17 @@ def _row(x: Content, index: list[int | Value]) -> Content:
                 raise Unsupported("a table of integers is indexed with a field of a node. Make it a field of the node.")
             x = indexing.lookup(x, position)
         else:
-            at = position % x.shape[0]
+            at = _position(position, x.shape[0], wraps)
             x = reshape(cut(x, ((at, at + 1, 1), *((0, n, 1) for n in x.shape[1:]))), x.shape[1:])
     return x
+
+
+def _position(index: int, size: int, wraps: bool) -> int:
+    """A constant index of an axis, which `x[...]` may count from the end; other functions refuse negative ones."""
+    if not (-size if wraps else 0) <= index < size:
+        accepted = f"from {-size if wraps else 0} to {size - 1} are accepted" if size else "none is accepted"
+        raise Unsupported(f"index {index} is out of bounds: the axis has size {size}, so {accepted}.")
+    return index % size
 
 
 def _setitem(input: TorchTensor, index: Any, value: Any) -> None:
@@ -232,12 +240,16 @@ def _set_where(input: TorchTensor, mask: TorchTensor, new: Content) -> None:
 
 def positions_equal(shape: tuple[int, ...], axis: int, position: int | Value) -> Value:
     """Truth values that broadcast to `shape`: is the position along `axis` this one?"""
-    places = count_up(shape[axis])
-    if isinstance(position, int):
-        position = position % shape[axis]
-    where = as_value(integers([position], (1,)))
-    hit = comparison("eq", places, where)
+    where = _places(integers([position], (1,)), shape[axis], wraps=True)
+    hit = comparison("eq", count_up(shape[axis]), where)
     return movement.reshape(hit, tuple(n if i == axis else 1 for i, n in enumerate(shape)))
+
+
+def _places(at: Integers, size: int, *, wraps: bool = False) -> Value:
+    """Indices of an axis as numbers to compare with; read from a table, so that fields outside the axis are refused."""
+    places = count_up(size)
+    found = [_position(e, size, wraps) if isinstance(e, int) else indexing.lookup(places, e) for e in at.elements.flat]
+    return as_value(integers(found, at.shape))
 
 
 def count_up(size: int) -> Value:
@@ -278,7 +290,7 @@ def _scatter(input: TorchTensor, dim: int, index: TorchTensor, src: Any = None, 
         raise Unsupported(f"an index of shape {at.shape} for a tensor of shape {held.shape}: all but `dim` must agree.")
     for k in range(at.shape[axis]):
         box = tuple((k, k + 1, 1) if i == axis else (0, n, 1) for i, n in enumerate(at.shape))
-        chosen = as_value(cut(at, box))
+        chosen = _places(Integers(at.elements[tuple(slice(*r) for r in box)]), held.shape[axis])
         line = tuple(n if i == axis else 1 for i, n in enumerate(held.shape))
         hit = comparison("eq", movement.reshape(count_up(held.shape[axis]), line), chosen)
         each = as_value(cut(new, tuple(box)) if new.shape else new)
@@ -289,7 +301,7 @@ def _scatter(input: TorchTensor, dim: int, index: TorchTensor, src: Any = None, 
 def _one_hot(tensor: TorchTensor, num_classes: int = -1) -> Value:
     if num_classes < 0:
         raise Unsupported("without num_classes it depends on values how many there are. Give num_classes.")
-    at = as_value(_whole(tensor))
+    at = _places(_whole(tensor), num_classes)
     return pointwise.as_float(comparison("eq", movement.reshape(at, (*at.shape, 1)), count_up(num_classes)))
 
 

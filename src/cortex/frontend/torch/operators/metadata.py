@@ -50,9 +50,9 @@ def _contiguous(input: TorchTensor, memory_format: Any = torch.contiguous_format
 
 
 def _alias(input: TorchTensor) -> TorchTensor:
-    """Another tensor with the same elements."""
+    """Another tensor with the same elements, whose shape can change without the other's: `x.data.unsqueeze_(0)`."""
     view = View(input, lambda base: base, lambda _, part: part)
-    return TorchTensor(view, input._cortex_meta)
+    return TorchTensor(view, input._cortex_meta.detach())
 
 
 def cast(input: TorchTensor, dtype: torch.dtype) -> Content | TorchTensor:

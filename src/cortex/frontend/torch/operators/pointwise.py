@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
+from cortex.frontend.elementary import cosh, erf, exp_minus_1, log_1_plus, scaled, sinh
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn, UnaryFn, arithmetic, comparison, fill, unary
+from cortex.frontend.power import power, raised
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, broadcast, integers
-from cortex.frontend.torch.operators.elementary import erf, exp_minus_1, log_1_plus, scaled
 from cortex.frontend.torch.operators.inplace import in_place
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
+
+LARGEST = 3.4028234663852886e38
+"""The largest finite float32."""
 
 
 def _unary(fn: UnaryFn) -> Callable[..., Value]:
@@ -52,23 +56,19 @@ def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Value:
 
 
 def _pow(input: Any, exponent: Any) -> Value:
-    """By multiplication for whole constants; else by the logarithm, which is NaN for negative x as torch's."""
     if isinstance(exponent, TorchTensor):
-        if isinstance(input, int | float) and input > 0:
+        if isinstance(input, int | float):
             return _rpow(exponent, input)
         raise Unsupported(
             "the exponent is a tensor. Write torch.exp(p * torch.log(x)), which is the same for positive x."
         )
-    x = value_of(input)
-    if (float(exponent).is_integer() and abs(exponent) <= 64) or exponent in (0.5, -0.5):
-        return pointwise.power(x, float(exponent))
-    return unary("exp", arithmetic("mul", unary("log", x), fill(exponent)))
+    return power(value_of(input), exponent)
 
 
 def _rpow(input: Any, other: Any) -> Value:
-    if not isinstance(other, int | float) or other <= 0:
-        raise Unsupported(f"{other} to the power of a tensor: only a positive number can be the base.")
-    return unary("exp", arithmetic("mul", value_of(input), fill(math.log(other))))
+    if not isinstance(other, int | float) or other < 0:
+        raise Unsupported(f"{other} to the power of a tensor: only a number that is not negative can be the base.")
+    return raised(other, value_of(input))
 
 
 def _square(input: Any) -> Value:
@@ -115,8 +115,14 @@ def _masked_fill(input: Any, mask: Any, value: Any) -> Value:
 
 
 def _lerp(input: Any, end: Any, weight: Any) -> Value:
-    x = value_of(input)
-    return arithmetic("add", x, arithmetic("mul", value_of(weight), arithmetic("sub", value_of(end), x)))
+    """From the nearer end, as torch does: at weight 1 the result is `end` itself."""
+    x, y, w = value_of(input), value_of(end), value_of(weight)
+    way = arithmetic("sub", y, x)
+    from_start = arithmetic("add", x, arithmetic("mul", w, way))
+    from_end = arithmetic("sub", y, arithmetic("mul", way, arithmetic("sub", fill(1.0), w)))
+    if isinstance(weight, int | float):
+        return from_start if abs(weight) < 0.5 else from_end
+    return pointwise.where(comparison("lt", unary("abs", w), fill(0.5)), from_start, from_end)
 
 
 def _addcmul(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Value:
@@ -130,24 +136,50 @@ def _addcdiv(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Value:
 
 
 def _logaddexp(input: Any, other: Any) -> Value:
+    """Equal sides are at distance 0, infinite ones too, whose difference would be NaN."""
     x, y = value_of(input), value_of(other)
-    distance = unary("neg", unary("abs", arithmetic("sub", x, y)))
+    apart = unary("neg", unary("abs", arithmetic("sub", x, y)))
+    distance = pointwise.where(comparison("eq", x, y), fill(0.0), apart)
     return arithmetic("add", arithmetic("max", x, y), log_1_plus(unary("exp", distance)))
+
+
+def _ignoring_nan(fn: Literal["max", "min"]) -> Callable[..., Value]:
+    """`fmax` and `fmin`: a NaN stands back for the other side."""
+
+    def run(input: Any, other: Any) -> Value:
+        x, y = value_of(input), value_of(other)
+        left = pointwise.where(_is_nan(x), y, x)
+        return arithmetic(fn, left, pointwise.where(_is_nan(y), x, y))
+
+    return run
+
+
+def _is_nan(x: Value) -> Value:
+    return comparison("ne", x, x)
+
+
+def _is_infinite(input: Any) -> Value:
+    return comparison("eq", unary("abs", value_of(input)), fill(math.inf))
+
+
+def _is_finite(input: Any) -> Value:
+    return comparison("lt", unary("abs", value_of(input)), fill(math.inf))
+
+
+def _nan_to_num(
+    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
+    x = value_of(input)
+    top = fill(LARGEST if posinf is None else posinf)
+    bottom = fill(-LARGEST if neginf is None else neginf)
+    x = pointwise.where(comparison("eq", x, fill(math.inf)), top, x)
+    x = pointwise.where(comparison("eq", x, fill(-math.inf)), bottom, x)
+    return pointwise.where(_is_nan(x), fill(nan or 0.0), x)
 
 
 def _logit(input: Any, eps: float | None = None) -> Value:
     x = value_of(input) if eps is None else _clamp(input, eps, 1 - eps)
     return unary("log", arithmetic("div", x, arithmetic("sub", fill(1.0), x)))
-
-
-def _sinh(input: Any) -> Value:
-    grown = unary("exp", value_of(input))
-    return arithmetic("mul", fill(0.5), arithmetic("sub", grown, arithmetic("div", fill(1.0), grown)))
-
-
-def _cosh(input: Any) -> Value:
-    grown = unary("exp", value_of(input))
-    return arithmetic("mul", fill(0.5), arithmetic("add", grown, arithmetic("div", fill(1.0), grown)))
 
 
 def _truth(x: Any) -> Value:
@@ -228,8 +260,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("__rtruediv__", "__rdiv__"), _reflected("div")),
     **dict.fromkeys(("pow", "__pow__"), _pow),
     "__rpow__": _rpow,
-    **dict.fromkeys(("maximum", "fmax"), _binary("max")),
-    **dict.fromkeys(("minimum", "fmin"), _binary("min")),
+    "maximum": _binary("max"), "minimum": _binary("min"), "fmax": _ignoring_nan("max"), "fmin": _ignoring_nan("min"),
     **dict.fromkeys(("neg", "negative", "__neg__"), _negated),
     **dict.fromkeys(("positive", "__pos__"), _same),
     **dict.fromkeys(("abs", "absolute", "__abs__"), _unary("abs")),
@@ -242,7 +273,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "expm1": lambda input: exp_minus_1(value_of(input)), "log1p": lambda input: log_1_plus(value_of(input)),
     "erf": lambda input: erf(value_of(input)),
     "exp2": lambda input: _rpow(input, 2.0), "log2": _log_base(2.0), "log10": _log_base(10.0),
-    "sinh": _sinh, "cosh": _cosh, "logit": _logit, "logaddexp": _logaddexp,
+    "sinh": lambda input: sinh(value_of(input)), "cosh": lambda input: cosh(value_of(input)),
+    "logit": _logit, "logaddexp": _logaddexp,
+    "isnan": lambda input: _is_nan(value_of(input)), "isinf": _is_infinite, "isfinite": _is_finite,
+    "nan_to_num": _nan_to_num,
     **dict.fromkeys(("clamp", "clip"), _clamp),
     "clamp_min": lambda input, min: _clamp(input, min), "clamp_max": lambda input, max: _clamp(input, None, max),
     "torch.where": _where, "Tensor.where": _where_of, "masked_fill": _masked_fill,

@@ -8,9 +8,9 @@ from typing import Any
 
 from cortex.frontend import contraction, movement
 from cortex.frontend.builder import Value
+from cortex.frontend.elementary import scaled
 from cortex.frontend.pointwise import arithmetic
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.operators.elementary import scaled
 from cortex.frontend.torch.refusals import Unsupported
 
 

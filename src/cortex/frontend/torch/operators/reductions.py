@@ -11,8 +11,8 @@ import torch
 from cortex.frontend import movement, pointwise, reduction
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
+from cortex.frontend.power import power
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.operators.elementary import scaled
 from cortex.frontend.torch.operators.indexing import count_up
 from cortex.frontend.torch.refusals import CPU, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
@@ -84,13 +84,14 @@ def _extreme(fn: Extreme) -> Callable[..., Any]:
 
 
 def _position(fn: Extreme, x: Value, dim: int, keepdim: bool) -> Value:
-    """The first position of the largest or smallest element, as a float."""
+    """The first position of the largest or smallest element, or of the first NaN, as a float."""
     if not x.shape:
         return fill(0.0)
     axis = dim % len(x.shape)
     best = reduced(fn, x, (axis,), True)
     places = movement.reshape(count_up(x.shape[axis]), tuple(n if i == axis else 1 for i, n in enumerate(x.shape)))
-    candidates = pointwise.where(comparison("eq", x, best), places, fill(float(x.shape[axis])))
+    found = pointwise.logical("or", comparison("eq", x, best), comparison("ne", x, x))
+    candidates = pointwise.where(found, places, fill(float(x.shape[axis])))
     return reduced("min", candidates, (axis,), keepdim)
 
 
@@ -193,8 +194,7 @@ def vector_norm(
         return reduced("add", pointwise.as_float(comparison("ne", x, fill(0.0))), axes, keepdim)
     if ord == 1:
         return reduced("add", size, axes, keepdim)
-    total = reduced("add", unary("exp", scaled(unary("log", size), float(ord))), axes, keepdim)
-    return unary("exp", scaled(unary("log", total), 1 / ord))
+    return power(reduced("add", power(size, ord), axes, keepdim), 1 / ord)
 
 
 def _matrix_or_vector_norm(

@@ -1,0 +1,88 @@
+"""Checking a kind of any arity for all numbers of children, before a model is saved: afterwards nobody can.
+
+Each check is a trace, which takes a fraction of a millisecond for each child. So small numbers are all checked; of the
+large ones, those that some number in the code or around it may stand for (see `near`), and a few others. Numbers
+between two of these for which the kind is right are taken to be so too: the code has nothing that it could tell them
+by. Code that tells small numbers apart (`len(node.children) % 7 == 0`) is given no such credit.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+
+from cortex.frontend.arity.check import agrees_at
+from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.mentions import EXACT
+from cortex.frontend.arity.numbers import near
+from cortex.frontend.decision import Traced
+from cortex.frontend.knowledge import Knowledge
+
+FIRST, ALL, ALL_WITHOUT_CREDIT = 5, 32, 64
+"""Up to `ALL` children in one list, all numbers are checked; from `FIRST` on, the kind must be right for them."""
+SOME = (33, 64, 65, 97, 128, 200)
+ALL_OF_SEVERAL, SOME_OF_SEVERAL, FEW = 4, (9, 33), (0, 1, 3)
+"""The same for two lists, whose combinations are checked: `FEW` children in one list go with many in the other."""
+LAST_OF_SEVERAL = 255
+MOST_SPECIAL = 64
+"""Code that has more numbers than these to tell others by is given no credit."""
+
+
+def check_ahead(k: Knowledge, kind: Traced, numbers: set[int]) -> None:
+    """Check a kind of any arity as far as can be; `numbers` are those in the code."""
+    checked = kind.checked
+    if checked is None or kind.found_from is None:
+        return
+    if len(checked.lists) == 1:
+        _check_list(k, kind, checked, numbers)
+    elif len(checked.lists) == 2:
+        _check_pair(k, kind, checked, numbers)
+
+
+def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
+    right = [_check(k, kind, (n,)) for n in range(ALL + 1)]
+    last = min(checked.most, EXACT)
+    special = near(numbers, ALL + 1, last)
+    if not all(right[FIRST:]) or len(special) > MOST_SPECIAL or k.model.mentions().periodic:
+        for n in range(ALL + 1, ALL_WITHOUT_CREDIT + 1):
+            _check(k, kind, (n,))
+        return
+    found = {n: _check(k, kind, (n,)) for n in (ALL, *SOME, *special, last)}
+    for n in [n for n, is_right in found.items() if not is_right and ALL < n < last]:
+        found |= {other: _check(k, kind, (other,)) for other in (n - 1, n + 1)}
+    for n, following in pairwise(sorted(found)):
+        if found[n] and found[following]:
+            checked.table[n:following] = 1
+
+
+def _check_pair(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
+    for counts in product(range(ALL_OF_SEVERAL + 1), repeat=2):
+        _check(k, kind, counts)
+    special = near(numbers, ALL_OF_SEVERAL + 1, checked.most)
+    mentioned = k.model.mentions()
+    if len(special) > MOST_SPECIAL or mentioned.periodic or mentioned.most > checked.most:
+        return
+    large = sorted({*SOME_OF_SEVERAL, *special, LAST_OF_SEVERAL}, reverse=True)
+    chosen = dict.fromkeys(pair for n in large for few in FEW for pair in ((n, n), (n, few), (few, n)))
+    for has in product((False, True), repeat=2):  # which lists have children at all
+        alike = [counts for counts in chosen if tuple(n > 0 for n in counts) == has]
+        if alike and all(_check(k, kind, counts) for counts in alike):
+            _conclude(checked, has)
+
+
+def _conclude(checked: CheckedLengths, has: tuple[bool, ...]) -> None:
+    """Take the kind to be right wherever it is for as many children, or for `ALL_OF_SEVERAL` where there are more."""
+    counts = np.arange(checked.most + 1)
+    like = checked.table[np.ix_(*[np.minimum(counts, ALL_OF_SEVERAL)] * len(has))]
+    inside = np.ix_(*[(counts > 0) == each for each in has])
+    checked.table[inside] |= like[inside]
+
+
+def _check(k: Knowledge, kind: Traced, counts: tuple[int, ...]) -> bool:
+    checked, oracle = kind.checked, kind.found_from
+    assert checked is not None and oracle is not None
+    lengths = dict(zip(checked.lists, counts, strict=True))
+    if lengths not in checked and agrees_at(k, kind, oracle, lengths):
+        checked.add(lengths)
+    return lengths in checked
