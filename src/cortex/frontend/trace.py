@@ -88,8 +88,7 @@ class Trace:
         self._remembered: list[Any] = []
         """Requests that showed new kinds, where kinds cannot be found without them."""
         self._forgotten = 0
-        self._has_forgotten = False
-        """Have requests seen before to be seen again?"""
+        self._has_forgotten = False  # have requests seen before to be seen again?
         self._waiting: dict[tuple[str, bool, Guard], Any] = {}
         """Nodes that the last walk could not trace yet, each for all that ask and answer as it does."""
         self._checks = 0
@@ -410,8 +409,7 @@ class Trace:
 
     def _widened(self, seen: Seen) -> Traced | None:
         """Find the kind of a node with very many children from fewer of them: tracing takes time for each."""
-        fewer = with_fewer_children(seen)
-        if fewer is None:
+        if (fewer := with_fewer_children(seen)) is None:
             return None
         with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
             kind = trace_node(self._knowledge, Facts(fewer))

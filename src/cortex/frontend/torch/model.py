@@ -194,8 +194,7 @@ class TorchModel(TracedModel):
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
             result = self._run(b)
-            for lent in b.lent:
-                lent.refuse_change()
+            b.refuse_lost_changes()
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 

@@ -291,6 +291,11 @@ class TorchBuilder(Builder):
             self._read[role, steps, name] = self._lent(f"{said(steps)}.{name}", value)
         return self._read[role, steps, name]
 
+    def refuse_lost_changes(self) -> None:
+        """Refuse a call that has changed a collection which others can see too."""
+        for lent in self.lent:
+            lent.refuse_change()
+
     def _lent(self, what: str, value: Any) -> Any:
         self.lent.append(lend(what, value, user_span()))
         return value
