@@ -15,7 +15,8 @@ from loops import WEIGHTS, Combine, Node, Trace, assert_same, checked, is_per_ar
 import cortex
 from cortex import _native
 from cortex.errors import CortexError
-from cortex.frontend.arity.lengths import ENTRIES, MOST, CheckedLengths
+from cortex.frontend.arity.lengths import ENTRIES, CheckedLengths
+from cortex.frontend.arity.mentions import EXACT, NEAR
 from cortex.recursion.dedup import Dedup
 from cortex.recursion.fix_arity import FixArity
 from cortex.recursion.unroll import UnrollRecursion
@@ -98,13 +99,14 @@ def test_compiled_as_plain_recursion(
 
 
 def test_a_model_that_treats_the_largest_number_specially(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HERE, "k", MOST)
+    monkeypatch.setattr(HERE, "k", EXACT)
     model = model_of(special)
     trace = Trace(model, WEIGHTS)
-    for arity in (2, MOST - 1, MOST, MOST + 1, MOST + 2):
-        assert_same(trace, model, star(arity))
-    names = {kind.name for kind in checked(trace).kinds}
-    assert names == {"leaf", "inner", *(f"children_{n}" for n in (MOST, MOST + 1, MOST + 2))}
+    trace.see([star(2)])
+    for arity in (EXACT - 1, EXACT + 1, EXACT + NEAR + 100):
+        assert not trace.see([star(arity)])
+    with pytest.raises(cortex.ModelError, match="one by one"):
+        trace.see([star(EXACT)])
 
 
 def test_nothing_is_compiled_for_numbers_that_are_not_special() -> None:
@@ -141,7 +143,7 @@ def test_very_many_children_are_checked_once() -> None:
     trace = Trace(model, WEIGHTS)
     trace.see([star(2)])
     before = trace.checks
-    for arity in (5000, 700, MOST, MOST + 1):
+    for arity in (5000, 700, EXACT, EXACT + 1):
         assert not trace.see([star(arity)])
     assert trace.checks == before + 1
 
@@ -181,7 +183,7 @@ def test_two_lists_are_checked_for_both_lengths(monkeypatch: pytest.MonkeyPatch)
         root = node(left, right)
         np.testing.assert_allclose(fast(root).out, unmerged(sides, root)["out"], rtol=2e-4, atol=2e-5)
     assert fast.compilations == 1
-    for left, right in [(10, 11), (10, 10), (11, 11), (10, 11), (300, 400)]:
+    for left, right in [(10, 11), (10, 10), (11, 11), (10, 11), (100, 140)]:
         root = node(left, right)
         np.testing.assert_allclose(fast(root).out, unmerged(sides, root)["out"], rtol=2e-4, atol=2e-5)
     assert fast.compilations == 2
@@ -274,11 +276,11 @@ def test_steps_that_split_kinds(steps: tuple[Any, ...], k: int, monkeypatch: pyt
 
 def test_tables() -> None:
     one, three = CheckedLengths(("a",), frozenset()), CheckedLengths(("a", "b", "c"), frozenset())
-    assert one.most == MOST
+    assert one.most == EXACT
     assert three.table.size <= ENTRIES
-    one.add({"a": MOST})
-    assert {"a": MOST + 7} in one
-    assert {"a": MOST - 1} not in one
+    one.add({"a": EXACT})
+    assert {"a": EXACT + 7} in one
+    assert {"a": EXACT - 1} not in one
     three.add({"a": 1, "b": 2, "c": 1000})
     assert {"a": 1, "b": 2, "c": three.most} in three
     assert {"a": 2, "b": 1, "c": 1000} not in three

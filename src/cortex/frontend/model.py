@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from cortex.errors import ModelError
+from cortex.frontend.arity.mentions import Mentions, mentions
 from cortex.frontend.builder import Builder, Value, builder, building, is_tracing
 from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.node_identity import codes, functions_of
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.standin import Attribute, Place, StandIn
 from cortex.frontend.state import StateRecord, child_state, states_of
@@ -40,6 +42,18 @@ class TracedModel(ABC):
     def closed_over(self) -> list[Any]:
         """The NumPy arrays that the function takes from the scopes around it."""
         return []
+
+    def mentions(self) -> Mentions:
+        """The numbers that its code knows."""
+        functions = list(functions_of(self.function))
+        found = [code for function in functions for code in codes(function.__code__)]
+        names = {name for code in found for name in (*code.co_names, *code.co_freevars)}
+        spaces = []
+        for function in functions:
+            scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+            spaces.append(own := {name: scope[name] for name in names & scope.keys()})
+            spaces += [vars(x) for x in own.values() if hasattr(x, "__dict__") and not isinstance(x, type)]
+        return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()))
 
     def code(self) -> list[Any]:
         """The functions and objects whose code and attributes decide what a node's children are used for."""

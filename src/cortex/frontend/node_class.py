@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from types import CodeType
+from typing import Any
 
 from cortex.errors import ModelError
+from cortex.frontend.node_identity import refuse_identity
 from cortex.frontend.spans import span_at
 
 REMEDY = (
@@ -15,6 +17,12 @@ REMEDY = (
     'fields={"kind": lambda node: type(node).__name__}, and compare it: node.kind == "Join".'
 )
 LOADS = ("LOAD_FAST", "LOAD_DEREF")
+
+
+def refuse_unseen_questions(function: Callable[..., Any], node: str) -> None:
+    """Refuse what Python answers without asking stand-ins: the class of one, and whether two are one."""
+    refuse_type_of_node(function.__code__, node)
+    refuse_identity(function)
 
 
 def refuse_type_of_node(code: CodeType, node: str) -> None:

@@ -39,7 +39,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.many_kinds import MANY, endless, warn_of_many_kinds
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
-from cortex.frontend.node_class import refuse_type_of_node
+from cortex.frontend.node_class import refuse_unseen_questions
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
@@ -76,7 +76,7 @@ class Trace:
         if not isinstance(model, TracedModel):
             raise ModelError(f"a {type(model).__name__} is not a model; decorate the function with @cortex.model.")
         if isinstance(model, RecursiveModel):
-            refuse_type_of_node(model.function.__code__, model.node_parameter)
+            refuse_unseen_questions(model.function, model.node_parameter)
         self.weights = Weights.of(weights)
         self.accessors = model.accessors(fields, children)
         self._model = model
@@ -87,8 +87,7 @@ class Trace:
         self._remembered: list[Any] = []
         """Requests that showed new kinds, where kinds cannot be found without them."""
         self._forgotten = 0
-        self._has_forgotten = False
-        """Have requests seen before to be seen again?"""
+        self._has_forgotten = False  # have requests seen before to be seen again?
         self._waiting: dict[tuple[str, bool, Guard], Any] = {}
         """Nodes that the last walk could not trace yet, each for all that ask and answer as it does."""
         self._checks = 0
@@ -364,7 +363,8 @@ class Trace:
                 continue
             facts = Facts(seen)
             try:
-                if known is None and self._widened(seen):
+                known = known or self._widened(seen)
+                if known is not None and is_checked(known, seen):
                     continue
                 kind = trace_node(k, facts) if known is None else self._checked(known, facts)
                 if kind is None:
@@ -395,16 +395,15 @@ class Trace:
             self._leave_out(roots, failed)
         return not waiting and not failed
 
-    def _widened(self, seen: Seen) -> bool:
+    def _widened(self, seen: Seen) -> Traced | None:
         """Find the kind of a node with very many children from fewer of them: tracing takes time for each."""
-        fewer = with_fewer_children(seen)
-        if fewer is None:
-            return False
+        if (fewer := with_fewer_children(seen)) is None:
+            return None
         with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
             kind = trace_node(self._knowledge, Facts(fewer))
             if not widen(self._knowledge, self._tree, kind, seen) and kind.checked is not None:
                 insert(self._knowledge, self._tree, kind)
-        return (found := self._tree.find(seen.answer)) is not None and is_checked(found, seen)
+        return self._tree.find(seen.answer)
 
     def _reach(self) -> tuple[int, ...]:
         """Changes when more nodes may be reached than before."""

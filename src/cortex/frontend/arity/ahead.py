@@ -16,6 +16,7 @@ import numpy as np
 
 from cortex.frontend.arity.check import agrees_at
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.mentions import EXACT
 from cortex.frontend.arity.numbers import near, numbers_in
 from cortex.frontend.decision import Traced
 from cortex.frontend.knowledge import Knowledge
@@ -25,6 +26,7 @@ FIRST, ALL, ALL_WITHOUT_CREDIT = 5, 32, 64
 SOME = (33, 64, 65, 97, 128, 200)
 ALL_OF_SEVERAL, SOME_OF_SEVERAL, FEW = 4, (9, 33), (0, 1, 3)
 """The same for two lists, whose combinations are checked: `FEW` children in one list go with many in the other."""
+LAST_OF_SEVERAL = 255
 MOST_SPECIAL = 64
 """Code that has more numbers than these to tell others by is given no credit."""
 
@@ -44,13 +46,14 @@ def check_ahead(k: Knowledge, kinds: Iterable[Traced], code: Iterable[Any]) -> N
 
 def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
     right = [_check(k, kind, (n,)) for n in range(ALL + 1)]
-    special = near(numbers, ALL + 1, checked.most)
-    if not all(right[FIRST:]) or len(special) > MOST_SPECIAL:
+    last = min(checked.most, EXACT)
+    special = near(numbers, ALL + 1, last)
+    if not all(right[FIRST:]) or len(special) > MOST_SPECIAL or k.model.mentions().periodic:
         for n in range(ALL + 1, ALL_WITHOUT_CREDIT + 1):
             _check(k, kind, (n,))
         return
-    found = {n: _check(k, kind, (n,)) for n in (ALL, *SOME, *special, checked.most)}
-    for n in [n for n, is_right in found.items() if not is_right and ALL < n < checked.most]:
+    found = {n: _check(k, kind, (n,)) for n in (ALL, *SOME, *special, last)}
+    for n in [n for n, is_right in found.items() if not is_right and ALL < n < last]:
         found |= {other: _check(k, kind, (other,)) for other in (n - 1, n + 1)}
     for n, following in pairwise(sorted(found)):
         if found[n] and found[following]:
@@ -61,9 +64,10 @@ def _check_pair(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: se
     for counts in product(range(ALL_OF_SEVERAL + 1), repeat=2):
         _check(k, kind, counts)
     special = near(numbers, ALL_OF_SEVERAL + 1, checked.most)
-    if len(special) > MOST_SPECIAL:
+    mentioned = k.model.mentions()
+    if len(special) > MOST_SPECIAL or mentioned.periodic or mentioned.most > checked.most:
         return
-    large = sorted({*SOME_OF_SEVERAL, *special, checked.most}, reverse=True)
+    large = sorted({*SOME_OF_SEVERAL, *special, LAST_OF_SEVERAL}, reverse=True)
     chosen = dict.fromkeys(pair for n in large for few in FEW for pair in ((n, n), (n, few), (few, n)))
     for has in product((False, True), repeat=2):  # which lists have children at all
         alike = [counts for counts in chosen if tuple(n > 0 for n in counts) == has]

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
-from cortex.frontend.arity.check import agrees, asks_the_same
+from cortex.frontend.arity.check import agrees, asks_the_same, refuse_large_kind
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import is_instance
 from cortex.frontend.arity.supposing import supposing
@@ -56,6 +56,8 @@ def insert(k: Knowledge, tree: DecisionTree, kind: Traced) -> None:
         for other in list(tree.order):
             if asks_the_same(kind, other) and fits(k, other, kind):
                 tree.remove(other)
+    else:
+        refuse_large_kind(k, kind)
     tree.insert(kind)
 
 
@@ -123,7 +125,7 @@ def _confirmed(k: Knowledge, kind: Traced, own: Facts) -> Traced | None:
             asked = _asked(k, own, lists, lengths, exact)
             if asked is None:
                 return None
-            checked = CheckedLengths(lists, asked)
+            checked = CheckedLengths(lists, asked, most=k.model.mentions().most)
             found = Traced(kind.guard, kind.lets, kind.results, checked, own.oracle, own.shapes)
         if not agrees(k, found, exact):
             return None

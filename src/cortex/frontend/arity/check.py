@@ -6,16 +6,18 @@ nothing has to be compiled. Else nodes with that number of children get a kind o
 
 from __future__ import annotations
 
+from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
-from cortex.frontend.arity.lengths import MOST
+from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, Mentions
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.widen import asked_of_items, fits, open_lengths
 from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts, Oracle, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
+from cortex.frontend.spans import span_at
 from cortex.frontend.trace_kind import trace_kind
-from cortex.ra.ir import Fact, IsLeaf, IsNone, Length
+from cortex.ra.ir import Fact, Field, IsLeaf, IsNone, Length, State
 
 
 def is_checked(kind: Traced, seen: Seen) -> bool:
@@ -26,22 +28,27 @@ def is_checked(kind: Traced, seen: Seen) -> bool:
 def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     """Check a kind of any arity that fits a node; `facts` asks the node, and nothing has been asked yet.
 
-    None if it is right for the node's number of children. Else, and where there are so many children that they are not
-    told apart and the check for these failed, the kind that such nodes should have. What the model raises is raised.
+    None if it is right for the node's number of children, or for one that the model cannot tell from it. Else the kind
+    that such nodes should have. What the model raises is raised.
     """
     checked, seen = kind.checked, facts.oracle
     assert checked is not None
     assert isinstance(seen, Seen)
     lengths = _lengths(kind, seen)
-    at = checked.checked_at(lengths)
+    mentioned = k.model.mentions()
+    has_entry = checked.checked_at(lengths) == lengths or mentioned.most <= checked.most
+    at = {name: mentioned.alike(n) if has_entry else n for name, n in lengths.items()}
     if at != lengths:
-        if agrees_at(k, kind, seen, at):
+        _refuse_too_many(k, mentioned, at)
+        if at in checked or agrees_at(k, kind, seen, at):
             checked.add(at)
+            checked.add(lengths)
             return None
-        return trace_kind(k, facts)
-    facts.start_over(kind.shapes)
+    _refuse_too_many(k, mentioned, lengths)
+    if at == lengths:
+        facts.start_over(kind.shapes)
     own = trace_kind(k, facts)
-    if not agrees(k, kind, own):
+    if at != lengths or not has_entry or not agrees(k, kind, own):
         return own
     checked.add(lengths)
     return None
@@ -51,8 +58,41 @@ def with_fewer_children(seen: Seen) -> Oracle | None:
     """A node with very many children as if it had as many as are told apart; None for other nodes."""
     accessors = seen.knowledge.accessors
     lengths = {name: len(accessors.items(seen.node, name)) for name in seen.knowledge.lists}
-    fewer = {name: MOST for name, n in lengths.items() if n > MOST}
+    fewer = {name: EXACT for name, n in lengths.items() if n > EXACT}
     return supposing(seen, _with_equal_ones(seen.knowledge, fewer)) if fewer else None
+
+
+def _refuse_too_many(k: Knowledge, mentioned: Mentions, lengths: Lengths) -> None:
+    """Refuse to trace a model for very many children."""
+    name, count = max(lengths.items(), key=lambda item: item[1])
+    if count <= LARGEST:
+        return
+    near = next((n for n in reversed(mentioned.numbers) if n <= count), None)
+    if mentioned.periodic:
+        why, span = "this operator of whole numbers tells all numbers of children apart", span_at(*mentioned.periodic)
+    elif near is not None:
+        why, span = f"its code knows the number {near}, by which it can tell them apart", k.definition
+    else:
+        why, span = "it does not do the same for every number of children", k.definition
+    raise ModelError(
+        f"model '{k.name}' would have to be traced for a node with {count} children in '{name}', and that is done for "
+        f"{LARGEST} at most: {why}. Compute what depends on the number in a method or a field of the node, or give "
+        "such nodes fewer children.",
+        span,
+    )
+
+
+def refuse_large_kind(k: Knowledge, kind: Traced) -> None:
+    """Refuse a kind that would be compiled for very many children one by one."""
+    paths = (let.op.path for let in kind.lets if isinstance(let.op, State | Field))
+    children = {path[0] for path in paths if path}
+    if len(children) > LARGEST_OWN:
+        raise ModelError(
+            f"model '{k.name}' computes with {len(children)} children of a node one by one, not alike for any number "
+            f"of them, and that is compiled for {LARGEST_OWN} at most. Do the same for all children of a node (code "
+            "such as node.children[:300], or a branch for their number, does not), or give nodes fewer children.",
+            k.definition,
+        )
 
 
 def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:

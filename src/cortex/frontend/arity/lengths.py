@@ -5,8 +5,8 @@ A kind of any arity is found from traces for a few numbers of children, and code
 that number has been found to be an instance of it (see `check`). Requests show which numbers there are; the linearizer
 looks each node's up in `table`.
 
-Numbers above `most` are not told apart: they are taken to be like `most`, which is checked when the first of them is
-met. A model that treats a number above `most` unlike `most` itself is beyond what is seen here.
+Numbers above `most` are not told apart: they are taken to be like `most`. That is right where the model knows of no
+number that is larger (see `mentions`); where it does, no number above `most` is ever in the table.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-MOST = 256
-"""Tracing takes a fraction of a millisecond for each child, so that checking so many takes some tenths of a second."""
+from cortex.frontend.arity.mentions import EXACT
 
-ENTRIES = 1 << 16
+MOST = 1 << 20
+"""Of any table: the largest number of children that can be told apart from others."""
+
+ENTRIES = 1 << 19
 """Of a table. A kind that leaves the lengths of several lists open is checked for each combination of them."""
 
 
@@ -31,11 +33,14 @@ class CheckedLengths:
     leaves open: these, and those that are as long as one of them but lead to no nodes of the model.
     """
 
-    def __init__(self, lists: tuple[str, ...], asked: frozenset[str], open: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, lists: tuple[str, ...], asked: frozenset[str], open: tuple[str, ...] = (), most: int = EXACT
+    ) -> None:
         self.lists = lists
         self.open = open or lists
         self.asked = asked
-        self.most = min(MOST, int(ENTRIES ** (1 / len(lists)) + 1e-9) - 1)
+        several = len(lists) > 1
+        self.most = min(most, int(ENTRIES ** (1 / len(lists)) + 1e-9) - 1 if several else MOST)
         self.table: npt.NDArray[np.uint8] = np.zeros((self.most + 1,) * len(lists), np.uint8)
 
     def add(self, lengths: Mapping[str, int]) -> None:

@@ -137,7 +137,7 @@ class _Widening:
         relations = tuple(self._of_relations(dict.fromkeys(self.chosen, 0)))
         if not relations:
             raise NotAlike("the list is not one of children")
-        checked = CheckedLengths(relations, asked, self.chosen)
+        checked = CheckedLengths(relations, asked, self.chosen, self.k.model.mentions().most)
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))

@@ -119,7 +119,7 @@ class TorchAccessors(Accessors):
             return super().source(name)
         if not self.of_calls and len(steps) == 1 and isinstance(steps[0], Attr):
             return self._sources.get(steps[0].name, steps[0].name)
-        return Way((Attr("node"), *self._meant(steps)) if self.of_calls else self._meant(steps), name in self._careful)
+        return Way((Attr("node"), *self.meant(steps)) if self.of_calls else self.meant(steps), name in self._careful)
 
     @property
     def relations_of_calls(self) -> dict[str, Relation]:
@@ -131,7 +131,7 @@ class TorchAccessors(Accessors):
         relation = self._relations.get(name)
         if isinstance(relation, Storing | Row):
             return relation
-        return Way(self._meant(self._steps[name]), name in self._careful) if name in self._steps else None
+        return Way(self.meant(self._steps[name]), name in self._careful) if name in self._steps else None
 
     def items(self, node: Any, name: str) -> list[Any]:
         """The children in a list, all of them nodes: one that may hold None is not taken for a list of children."""
@@ -159,13 +159,13 @@ class TorchAccessors(Accessors):
     def key(self, node: Any, name: str) -> tuple[Any, str]:
         """With what it is looked up for a node, and how code reads that."""
         steps = self._steps[name][:-1]
-        return follow(node.node if self.of_calls else node, self._meant(steps)), said(steps)
+        return follow(node.node if self.of_calls else node, self.meant(steps)), said(steps)
 
     def renamed(self, name: str) -> bool:
         """Does the name mean anything else than the attribute of that name?"""
         return self.source(name) != name
 
-    def _meant(self, steps: Steps) -> Steps:
+    def meant(self, steps: Steps) -> Steps:
         """The steps, with the user's meaning of attributes."""
         first = steps[0] if steps else None
         if not isinstance(first, Attr) or first.name not in self._sources:
@@ -180,6 +180,6 @@ class TorchAccessors(Accessors):
         if steps is None:
             return super()._read(node, name, default)
         try:
-            return follow(node.node if self.of_calls else node, self._meant(steps))
+            return follow(node.node if self.of_calls else node, self.meant(steps))
         except NOWHERE:
             return default

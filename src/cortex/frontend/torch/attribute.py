@@ -14,7 +14,7 @@ from cortex.frontend.foreign import TORCH
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute, IndexableAttribute, StandIn
-from cortex.frontend.torch.fields import field_tensor
+from cortex.frontend.torch.fields import field_tensor, unchangeable
 from cortex.frontend.torch.number import known
 from cortex.frontend.torch.tensor import TorchTensor, of_numpy
 from cortex.frontend.torch.tokens import is_constructing
@@ -24,6 +24,21 @@ OPERATORS = (
     "pos", "abs",
 )  # fmt: skip
 """Special methods that compute with the field."""
+IN_PLACE = (
+    "iadd",
+    "isub",
+    "imul",
+    "itruediv",
+    "imatmul",
+    "ipow",
+    "ifloordiv",
+    "imod",
+    "iand",
+    "ior",
+    "ixor",
+    "setitem",
+)
+"""Special methods that change tensors, arrays and lists in place."""
 OF_ARRAYS = ("floordiv", "rfloordiv", "mod", "rmod")
 """Special methods that compute with the field where it is an array, and ask for its value where it is a number."""
 
@@ -173,6 +188,19 @@ def _operator(name: str) -> Any:
     return operator
 
 
+def _change(name: str) -> Any:
+    def change(self: Any, *_: Any) -> Any:
+        sample = self._cortex_sample()
+        if name == "__setitem__" or hasattr(sample, "detach") or isinstance(sample, np.ndarray | list):
+            raise fail(unchangeable(f"node.{self._cortex_name}"))
+        return NotImplemented  # numbers and texts are not changed: there will be others
+
+    change.__name__ = name
+    return change
+
+
+for _name in IN_PLACE:
+    setattr(TorchAttribute, f"__{_name}__", _change(f"__{_name}__"))
 for _name in OPERATORS:
     setattr(TorchAttribute, f"__{_name}__", _operator(_name))
 for _name in OF_ARRAYS:

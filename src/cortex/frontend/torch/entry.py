@@ -24,7 +24,8 @@ from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.interface import Interface, nodes_among, refuse_other
 from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.outside import ClassAttributes, Space
-from cortex.frontend.torch.rebuild import Rebuilt, Scope, names_in, written_name
+from cortex.frontend.torch.rebuild import Rebuilt, Scope, comparing_nodes, names_in, written_name
+from cortex.frontend.torch.rewrite_is import rewrite_is
 from cortex.frontend.torch.routines import Routine, routines_of, shadowed
 from cortex.frontend.torch.serving import Request
 
@@ -140,6 +141,16 @@ class Entry:
         """The code of all functions whose calls are seen."""
         return {r.function.__code__ for r in (*self.routines.values(), *self.functions.values())}
 
+    @cached_property
+    def _methods_of_nodes(self) -> dict[CodeType, CodeType]:
+        return {}
+
+    def of_node(self, method: FunctionType) -> FunctionType:
+        """A method of the user's nodes as it is run on what stands for one."""
+        code = self._methods_of_nodes.setdefault(method.__code__, rewrite_is(method.__code__))
+        self.seen_code.add(code)
+        return comparing_nodes(method, code)
+
     def interface(self, calls: list[tuple[Any, ...]]) -> Interface:
         """How it is called, as these calls are."""
         lists = any(len(call) == 1 and type(call[0]) is list for call in calls)
@@ -166,6 +177,19 @@ class Entry:
             names = frozenset(n for f in functions if f.__globals__ is scope for n in names_in(f.__code__))
             found[id(scope)] = Space("", (scope, *(s for s in self.scopes if s.outer is scope)), names)
         return list(found.values())
+
+    def held(self) -> Iterator[dict[str, Any]]:
+        """What code can read by name: from the spaces, parameters, variables of outer functions, and defaults."""
+        yield from ({name: x for _, name, x in space.bound()} for space in self.spaces)
+        for module in self.modules.values():
+            for part in module.modules():
+                yield part._parameters
+                yield part._buffers
+        for routine in (*self.routines.values(), *self.functions.values()):
+            yield dict(inspect.getclosurevars(routine.function).nonlocals)
+            defaults = routine.function.__defaults__ or ()
+            names = routine.function.__code__.co_varnames[: routine.function.__code__.co_argcount]
+            yield dict(zip(reversed(names), reversed(defaults), strict=False))
 
     def holds(self, x: Any) -> bool:
         """Is this an attribute of one of the modules, or a global variable that their code reads?

@@ -47,9 +47,8 @@ def look_into(b: TorchBuilder, name: str, value: Any, result: Any) -> None:
             b.role.changes.add(name)
             raise Restart
         own = b.keys(())
-        asked = isinstance(value, Memo | Visited) and any(key is k or key == k for key in value.asked for k in own)
         kept = next((value[k] for k in own if dict.__contains__(value, k)), None) if isinstance(value, dict) else None
-        if asked and (kept is None or named(b.values(kept)) != named(b.values(result))):
+        if _asks_for_own(b, value) and (kept is None or named(b.values(kept)) != named(b.values(result))):
             raise ModelError(
                 f"a call looks into '{name}' whether its node was there before, and would then return something "
                 "else than the first time. A shared node has one result here: remember that in a dictionary "
@@ -63,7 +62,8 @@ def refuse_other_result_next_time(b: TorchBuilder, result: Any, arguments: dict[
 
     Remembering is accepted: `if hasattr(node, "h"): return node.h`. A count of visits is not.
     """
-    early = [name for name in b.results() if name in b.early]
+    early = [f"node.{name}" for name in b.results() if name in b.early]
+    early += [f"'{name}'" for name in b.role.changes if _asks_for_own(b, arguments[name])]
     if not early:
         return
     routine = b.role.routine
@@ -74,11 +74,17 @@ def refuse_other_result_next_time(b: TorchBuilder, result: Any, arguments: dict[
     b.facts.known, b.cuts = facts, cuts
     if again != found:
         raise ModelError(
-            f"{routine.label} reads node.{early[0]} before it sets it, and computes something else for a node that it "
+            f"{routine.label} reads {early[0]} before it sets it, and computes something else for a node that it "
             "has been called on before. A node has one result here, whether it is shared or asked for again. Set "
-            f"node.{early[0]} before it is read, or return what was remembered: if hasattr(node, 'h'): return node.h.",
+            f"{early[0]} before it is read, or return what was remembered: if hasattr(node, 'h'): return node.h.",
             span_of_function(routine.function.__code__),
         )
+
+
+def _asks_for_own(b: TorchBuilder, value: Any) -> bool:
+    """Was it looked up in a collection whether the node of this call was there before?"""
+    own = b.keys(())
+    return isinstance(value, Memo | Visited) and any(key is k or key == k for key in value.asked for k in own)
 
 
 def _left(b: TorchBuilder, result: Any) -> list[tuple[Form, list[str]]]:

@@ -12,10 +12,12 @@ from itertools import zip_longest
 from typing import Any
 
 from cortex.errors import ModelError
+from cortex.frontend.arity.mentions import Mentions, mentions
 from cortex.frontend.builder import Builder, Value, building
 from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import Results, TracedModel
+from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import StateForm
@@ -43,6 +45,7 @@ from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
+from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
 from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.steps import Attr, Steps, identifier
@@ -88,7 +91,7 @@ class TorchModel(TracedModel):
         self._by_way: set[str] = set()
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
-        self._alive: list[Any] = []
+        self.kept: list[Any] = []  # what nodes are compared with by identity
         self._instead: Mapping[str, str] = {}
         """States that are kept as another one, which is equal."""
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
@@ -133,6 +136,11 @@ class TorchModel(TracedModel):
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
         """None: the arguments beside the node come with requests."""
         return {}
+
+    def mentions(self) -> Mentions:
+        """The numbers that the user's code knows, also by attributes of modules and by arguments."""
+        given = [*self.signature.example.values(), *(x for role in self.roles for x in role.given.values())]
+        return mentions({each for code in self.entry.seen_code for each in codes(code)}, self.entry.held(), given)
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
@@ -186,6 +194,7 @@ class TorchModel(TracedModel):
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
             result = self._run(b)
+            b.refuse_lost_changes()
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 
@@ -196,7 +205,6 @@ class TorchModel(TracedModel):
     @contextmanager
     def _tracing(self, k: Knowledge, facts: Facts, rehearsal: Rehearsal | None = None) -> Iterator[TorchBuilder]:
         b = TorchBuilder(k, facts, model=self, around=Outside(self.entry.spaces, self.changes), rehearsal=rehearsal)
-        self._alive.append(b.places)  # code may remember nodes by id(node)
         stood_for = self._tables.stood_for(dictionaries(self.entry))
         with (
             building(b),
@@ -254,6 +262,8 @@ class TorchModel(TracedModel):
                 )
             look_into(b, name, value, result)
         refuse_other_result_next_time(b, result, {**given, b.role.node_parameter: root})
+        if b.rehearsal is None:
+            learn_sharing(b, result, {name: given[name] for name in passed})
         return result
 
     def _node(self, b: TorchBuilder) -> Any:

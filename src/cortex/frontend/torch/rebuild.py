@@ -1,8 +1,9 @@
 """Functions of the user's with other meanings for some of their global names.
 
 Functions that call each other find each other by name. While they are traced, these names have to mean what sees the
-calls, and `type` has to tell the class of the user's nodes, not of what stands for them. The user's module is left
-alone: the code runs with a scope in front of its own.
+calls, `type` has to tell the class of the user's nodes, not of what stands for them, and `id` and `is` have to tell
+which ways lead to one node (identity.py). The user's module is left alone: the code runs with a scope in front of its
+own.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import torch
 
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.identity import is_another, meaning_of_hash, meaning_of_id, meaning_of_is
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.nested import Nested
 from cortex.frontend.torch.number import number
+from cortex.frontend.torch.rewrite_is import NAME, rewrite_is
 from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.standins import IndexableNodeField, NodeField, TorchNode
 from cortex.frontend.torch.tensor import TorchTensor
@@ -76,6 +79,8 @@ MEANINGS = {
     "len": known_length,
     "max": _chosen(max, torch.maximum),
     "min": _chosen(min, torch.minimum),
+    "id": meaning_of_id,
+    "hash": meaning_of_hash,
 }
 
 CALLED = {"float": number(float), "int": number(int)}
@@ -100,11 +105,35 @@ class _Torch(ModuleType):
 
 
 TORCH = _Torch("torch")
+FUNCTIONS = (
+    (torch.from_numpy, from_numpy),
+    (operator.is_, meaning_of_is),
+    (operator.is_not, is_another),
+    (id, meaning_of_id),
+    (hash, meaning_of_hash),
+)
+"""Functions of libraries that have another meaning under any name."""
+
+
+class _Operator(ModuleType):
+    """`operator` with the meaning of `is`."""
+
+    is_ = staticmethod(meaning_of_is)
+    is_not = staticmethod(is_another)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(operator, name)
+
+
+OPERATOR = _Operator("operator")
 
 
 def _meant(x: Any, names: Collection[str]) -> Any:
-    """What the user's code gets in place of something of torch; None where it gets the thing itself."""
-    return from_numpy if x is torch.from_numpy else TORCH if x is torch and "from_numpy" in names else None
+    """What the user's code gets in place of something of a library; None where it gets the thing itself."""
+    if x is torch or x is operator:
+        other = TORCH if x is torch else OPERATOR
+        return other if not vars(type(other)).keys().isdisjoint(set(names) - {"__getattr__"}) else None
+    return next((meant for usual, meant in FUNCTIONS if x is usual), None)
 
 
 def _refusing(name: str) -> Callable[..., Any]:
@@ -145,7 +174,10 @@ class Rebuilt:
         has_dictionaries = any(isinstance(scope.get(name), dict) for name in names)
         is_same = not own and not has_dictionaries and all(map(operator.is_, seen, cells))
         made_in = Scope(scope, own)
-        code = self.nested.seen(function.__code__, made_in)
+        rewritten = rewrite_is(function.__code__)
+        if rewritten is not function.__code__:
+            made_in[NAME] = meaning_of_is
+        code = self.nested.seen(rewritten, made_in)
         if is_same and code is function.__code__:
             return function
         self.scopes.append(made_in)
@@ -179,6 +211,17 @@ class Rebuilt:
             return made
         meant = self._shadow(held) if _is_users(held) else _meant(held, ())
         return cell if meant is None else CellType(meant)
+
+
+IDENTITY = {"id": meaning_of_id, "hash": meaning_of_hash, NAME: meaning_of_is}
+
+
+def comparing_nodes(function: FunctionType, code: CodeType) -> FunctionType:
+    """The function with this code, in which `id`, `hash` and `is` have their meanings for what stands for nodes."""
+    scope = Scope(function.__globals__, {n: x for n, x in IDENTITY.items() if n not in function.__globals__})
+    made = FunctionType(code, scope, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
 
 
 def written_name(function: FunctionType) -> str:

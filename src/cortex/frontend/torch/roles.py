@@ -49,6 +49,10 @@ class Role:
     """Do calls return a constant for some nodes and something else for others?"""
     constants: dict[tuple[Fact, ...], Form] = field(default_factory=dict)
     """Then by what is asked of these nodes."""
+    shares: str = ""
+    """What the result also is (`node.h`, a parameter), so that callers must not change it in place; "" if fresh."""
+    keeps: set[str] = field(default_factory=set)
+    """Arguments that it returns or stores as they are, so that callers must not change them afterwards."""
     types: dict[str, TensorType] = field(default_factory=dict)
     """The states it is known to have."""
 

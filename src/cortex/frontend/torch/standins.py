@@ -24,6 +24,7 @@ from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttrib
 from cortex.frontend.torch.calls import ARGUMENT, said
 from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
 from cortex.frontend.torch.fields import field_tensor
+from cortex.frontend.torch.identity import HASH, is_equal, is_same
 from cortex.frontend.torch.numpy_arrays import array_attribute
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
@@ -104,15 +105,27 @@ class TorchNode(Place):
     def __eq__(self, other: object) -> bool:
         kind: Any = type(self._cortex_sample)
         is_own = kind.__eq__ is not object.__eq__
-        if is_own and other is not self and other is not None and asked_by_user():
+        if type(other) is TorchNode:
+            theirs: Any = type(other._cortex_sample)
+            by_class = is_own or theirs.__eq__ is not object.__eq__
+            return is_equal(tracing(), self, other) if by_class else is_same(tracing(), self, other)
+        if hasattr(other, "_cortex_where"):
+            return NotImplemented  # who knows what is there says so
+        if not is_own:
+            is_object = is_node(other) and not hasattr(other, "_cortex_steps")
+            return is_object and is_same(tracing(), self, other)
+        if other is not None and asked_by_user():
             raise fail(
-                f"{self._cortex_text()} is compared by the == of {kind.__name__}, which looks into the nodes. Compare "
-                "fields of them: node.label == 3."
+                f"{self._cortex_text()} is compared with a {type(other).__name__} by the == of {kind.__name__}. "
+                "Compare it with nodes, or compare fields of it: node.label == 3."
             )
-        return self is other
+        return False
 
     def __hash__(self) -> int:
-        return id(self)
+        kind = type(self._cortex_sample)
+        if kind.__hash__ is None:
+            raise TypeError(f"unhashable type: '{kind.__name__}'")
+        return HASH
 
     def __bool__(self) -> bool:
         kind = type(self._cortex_sample)
@@ -314,7 +327,7 @@ class Method:
         key = (kind, self._name)
         if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods and _is_plain(function):
             with b.inside_method(key, function.__code__, self._owner._cortex_steps):
-                return function(self._owner, *args, **kwargs)
+                return b.model.entry.of_node(function)(self._owner, *args, **kwargs)
         if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
                 f"{said(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "

@@ -25,6 +25,7 @@ from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
+from cortex.frontend.torch.identity import NodeId
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.number import known
 from cortex.frontend.torch.outside import Outside
@@ -32,6 +33,7 @@ from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
+from cortex.frontend.torch.shared_tensors import Lent, freeze, lend
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in
 from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.steps import Attr, Steps
@@ -89,6 +91,10 @@ class TorchBuilder(Builder):
     """Arrays of children whose forms were not asked for, and how many calls had been made then."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
+    lent: list[Lent] = field(default_factory=list)
+    """What others can see too."""
+    _read: dict[tuple[Role, Steps, str], Any] = field(default_factory=dict)
+    """What was stored by others, as the code got it."""
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
     _set_at: dict[tuple[Steps, str], Span | None] = field(default_factory=dict)
     _methods: list[tuple[Any, Steps, int]] = field(default_factory=list)
@@ -192,7 +198,12 @@ class TorchBuilder(Builder):
         self.around.forget()
         for name in role.changes:
             self._remember(role, name, arguments[name], steps)
-        return self._left(role, steps, role.result, role.result_names(self.model.prefix(role)))
+        for name in role.keeps & arguments.keys():
+            freeze(f"argument '{name}' of {routine.label}, which keeps it,", arguments[name])
+        result = self._left(role, steps, role.result, role.result_names(self.model.prefix(role)))
+        if role.shares:
+            self._lent(f"what {routine.label} returns, which is also {role.shares},", result)
+        return result
 
     def _remember(self, role: Role, name: str, collection: Any, steps: Steps) -> None:
         """A call has put something into a collection that it was given: an entry for its node, and who knows what."""
@@ -200,20 +211,19 @@ class TorchBuilder(Builder):
         attribute = remembered(name)
         if attribute in role.stored and isinstance(collection, dict):
             names = role.stored_names(self.model.prefix(role), attribute)
-            value = self._left(role, steps, role.stored[attribute], names)
+            value = self._lent(f"what '{name}' remembers", self._left(role, steps, role.stored[attribute], names))
             collection.update(dict.fromkeys(self.keys(steps), value))
 
     def keys(self, steps: Steps) -> tuple[Any, ...]:
         """What a node is known by in dictionaries: itself, or its `id`."""
         node = self.places[steps]
-        return (node, id(node))
+        return (node, NodeId(node))
 
     def is_memo(self, x: Any) -> bool:
         """Is this a collection that calls remember something about nodes in: an empty one, or with nodes for keys?"""
         if not isinstance(x, FRESH) or isinstance(x, NodeList):
             return False
-        known = {id(place) for place in self.places.values()} if x else set()
-        return all(type(key) in (TorchNode, Unknown) or (type(key) is int and key in known) for key in x)
+        return all(type(key) in (TorchNode, NodeId, Unknown) for key in x)
 
     def _left(self, role: Role, steps: Steps, form: Form, names: list[str], *, looks_up: bool = False) -> Any:
         """What the call of `role` on what the steps lead to has returned or stored, from the states of its node."""
@@ -275,8 +285,20 @@ class TorchBuilder(Builder):
                 self.early.add(name)
                 return ABSENT  # what the structure has there, if anything
             raise NeedsStates
-        names = role.stored_names(self.model.prefix(role), name)
-        return self._left(role, steps, role.stored[name], names, looks_up=looks_up)
+        if (role, steps, name) not in self._read:
+            names = role.stored_names(self.model.prefix(role), name)
+            value = self._left(role, steps, role.stored[name], names, looks_up=looks_up)
+            self._read[role, steps, name] = self._lent(f"{said(steps)}.{name}", value)
+        return self._read[role, steps, name]
+
+    def refuse_lost_changes(self) -> None:
+        """Refuse a call that has changed a collection which others can see too."""
+        for lent in self.lent:
+            lent.refuse_change()
+
+    def _lent(self, what: str, value: Any) -> Any:
+        self.lent.append(lend(what, value, user_span()))
+        return value
 
     def _who_stores(self, steps: Steps, name: str) -> tuple[Role | None, bool]:
         """The call that set the attribute of a node: the last one on it here, else any."""

@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
-from cortex.frontend.torch.standins import is_stand_in, tracing
+from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.standins import is_stand_in
 
 QUIET = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rmod",
@@ -147,8 +148,7 @@ def _refuse_other_keys(collection: Memo | Visited, key: object) -> None:
 
 def is_key_of_node(key: object) -> bool:
     """Is this what stands for a node that the trace has reached, or its `id`?"""
-    nodes = [place for place in tracing().places.values() if is_stand_in(place)]
-    return any(key is node or (type(key) is int and key == id(node)) for node in nodes)
+    return isinstance(key, NodeId) or is_stand_in(key)
 
 
 def blurred(kind: type, where: str) -> Any:

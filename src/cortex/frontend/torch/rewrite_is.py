@@ -1,0 +1,123 @@
+"""`is` with another meaning: code is compiled again from its source, with a call in place of each comparison.
+
+before:  if node.parent.left is node:
+after:   if _cortex_is(node.parent.left, node):
+
+Comparisons with None, True and the like stay. Lines and columns stay too, so that messages show the user's own text.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import linecache
+from copy import deepcopy
+from functools import lru_cache
+from types import CodeType
+
+from cortex.errors import ModelError
+from cortex.frontend.node_identity import codes
+from cortex.frontend.spans import span_at
+
+NAME = "_cortex_is"
+"""The global name that the calls use."""
+
+FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+def _compares_objects(code: CodeType) -> tuple[CodeType, int] | None:
+    """The first `is` between objects: in which code, and at which offset; None without any."""
+    for inner in codes(code):
+        before = None
+        for step in dis.get_instructions(inner):
+            if step.opname == "IS_OP" and before != "LOAD_CONST":
+                return inner, step.offset
+            before = before if step.opname in ("CACHE", "EXTENDED_ARG") else step.opname
+    return None
+
+
+def rewrite_is(code: CodeType) -> CodeType:
+    """The code with calls of `NAME` in place of `is`; itself where it compares no objects."""
+    where = _compares_objects(code)
+    return code if where is None else _rewritten(code, *where)
+
+
+@lru_cache(maxsize=512)
+def _rewritten(code: CodeType, inside: CodeType, at: int) -> CodeType:
+    found = [f for f in _functions(code.co_filename) if (f.name, _first_line(f)) == (code.co_name, code.co_firstlineno)]
+    made = _compiled(found[0], code) if found else None
+    if made is None or set(made.co_freevars) != set(code.co_freevars):
+        raise ModelError(
+            f"{code.co_name} compares objects by `is`, and its source is not at hand, or is a lambda. Compare nodes "
+            "by ==, or fields of them, or define it by `def` in a file.",
+            span_at(inside, at),
+        )
+    assert made.co_freevars == code.co_freevars  # both are sorted
+    return made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+
+
+@lru_cache(maxsize=64)
+def _functions(file: str) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # a notebook's magic, or a file that has changed meanwhile
+        return ()
+    return tuple(x for x in ast.walk(tree) if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
+
+
+class _Rewriting(ast.NodeTransformer):
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        operands = [node.left, *node.comparators]
+        parts = [self._part(left, op, right) for left, op, right in zip(operands, node.ops, operands[1:], strict=False)]
+        if all(isinstance(part, ast.Compare) for part in parts):
+            return node
+        made = parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def _part(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
+        is_constant = isinstance(left, ast.Constant) or isinstance(right, ast.Constant)
+        if is_constant or not isinstance(op, ast.Is | ast.IsNot):
+            return ast.Compare(left, [op], [right])
+        call = ast.Call(ast.Name(NAME, ast.Load()), [left, right], [])
+        return call if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), call)
+
+
+def _compiled(function: ast.FunctionDef | ast.AsyncFunctionDef, code: CodeType) -> CodeType | None:
+    body = [_Rewriting().visit(deepcopy(statement)) for statement in function.body]
+    bare = type(function)(function.name, _without_values(function.args), body, [], lineno=0)
+    ast.copy_location(bare, function)
+    inner: list[ast.stmt] = [bare]
+    owner = code.co_qualname.split(".")[-2:-1]
+    if owner and owner[0] != "<locals>":  # names with two underscores are those of the class
+        inner = [ast.ClassDef(owner[0], [], [], inner, [])]
+    elif bare.name not in code.co_freevars:
+        inner = [ast.Global([bare.name]), bare]  # it finds itself where it found itself before
+    around = ast.parse(f"def around({', '.join(code.co_freevars)}): pass").body[0]
+    assert isinstance(around, ast.FunctionDef)
+    around.body = inner
+    tree = ast.fix_missing_locations(ast.Module([around], []))
+    made = compile(tree, code.co_filename, "exec", flags=code.co_flags & FUTURE, dont_inherit=True)
+    return next((c for c in codes(made) if (c.co_name, c.co_firstlineno) == (bare.name, bare.lineno)), None)
+
+
+def _without_values(args: ast.arguments) -> ast.arguments:
+    """The parameters alone: defaults and annotations are those of the function that there is."""
+
+    def bare(arg: ast.arg) -> ast.arg:
+        return ast.copy_location(ast.arg(arg.arg), arg)
+
+    return ast.arguments(
+        [bare(a) for a in args.posonlyargs],
+        [bare(a) for a in args.args],
+        None if args.vararg is None else bare(args.vararg),
+        [bare(a) for a in args.kwonlyargs],
+        [None] * len(args.kwonlyargs),
+        None if args.kwarg is None else bare(args.kwarg),
+        [],
+    )

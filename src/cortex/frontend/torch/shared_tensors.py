@@ -1,0 +1,147 @@
+"""Tensors and collections that several nodes can see, and changes in place that would be lost.
+
+Each call is computed by itself, from states that never change. So what one call hands to another may be changed in
+place only if nobody else can see it: a fresh result of a call may be, what is stored on a node may not, nor may a
+result that is also stored somewhere, or is a parameter, a field or an argument itself.
+
+    t = node.left.h; t += node.right.h      refused: whoever reads node.left.h later would see the change
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cortex.errors import ModelError
+from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.categories import is_data
+from cortex.frontend.torch.roles import remembered
+from cortex.frontend.torch.tensor import TorchTensor
+from cortex.frontend.torch.views import View
+from cortex.ir.source import Span
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.tracing import TorchBuilder
+
+
+def lost(what: str) -> str:
+    """What to say to who changes it in place."""
+    return (
+        f"{what} is changed in place, and others can see it: each call is computed by itself, so the change would be "
+        "lost. Change a copy: x = x.clone(), or write x = x + y in place of x += y."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Lent:
+    """A collection that other calls can see, as it was when this call got it, and where that was."""
+
+    what: str
+    value: Any
+    content: list[Any]
+    span: Span | None
+
+    def refuse_change(self) -> None:
+        """Refuse the call if the collection is another one now."""
+        if not _same(_contents(self.value), self.content):
+            raise ModelError(
+                f"{self.what} is a collection, and it is changed here after it is read. Each call is computed by "
+                "itself, so others would not see the change. Make a new one: list(x), dict(x).",
+                self.span,
+            )
+
+
+def lend(what: str, value: Any, span: Span | None) -> Lent:
+    """Keep a value that others can see from being changed: tensors at once, collections at the end of the call."""
+    for part in _contents(value):
+        if isinstance(part, TorchTensor):
+            part._cortex_frozen = lost(what)
+    return Lent(what, value, list(_contents(value)), span)
+
+
+def freeze(what: str, value: Any) -> None:
+    """Keep the tensors of a value from being changed from now on."""
+    for part in _contents(value):
+        if isinstance(part, TorchTensor):
+            _base(part)._cortex_frozen = lost(what)
+
+
+def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
+    """Learn what callers share with a call that has returned `result`; trace everything again if that is new."""
+    role = b.role
+    seen: dict[int, str] = {}
+    memos = {remembered(name): f"what '{name}' remembers" for name in role.changes}
+    for name, value in b.results().items():
+        seen |= {id(part): memos.get(name, f"node.{name}") for part in _shareable(value)}
+    arguments = {id(part): name for name, value in given.items() for part in _shareable(value)}
+    kept = {arguments[at] for at in {*seen, *map(id, _shareable(result))} if at in arguments}
+    shared = ""
+    for part in _parts(result):
+        shared = shared or _shared_with(part, seen, arguments)
+        seen.setdefault(id(_base(part) if isinstance(part, TorchTensor) else part), "another part of it")
+    if kept - role.keeps or (shared and not role.shares):
+        role.keeps |= kept
+        role.shares = role.shares or shared
+        b.model.restart()
+
+
+def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> str:
+    """What a part of a result also is; "" if it is nothing else."""
+    if isinstance(part, Attribute) and is_data(part._cortex_sample()):
+        return f"node.{part._cortex_name}"
+    if isinstance(part, torch.Tensor) and not isinstance(part, TorchTensor):
+        return "a parameter or a constant"
+    if isinstance(part, TorchTensor):
+        part = _base(part)
+        if part._cortex_frozen:
+            return "what another call, a node or the module holds"
+    if id(part) in seen:
+        return seen[id(part)]
+    return f"argument '{arguments[id(part)]}'" if id(part) in arguments else ""
+
+
+def _shareable(value: Any) -> Iterator[Any]:
+    """The tensors and collections of a value, as objects that can be changed."""
+    return (_base(part) if isinstance(part, TorchTensor) else part for part in _parts(value))
+
+
+def _base(x: TorchTensor) -> TorchTensor:
+    while isinstance(x._cortex_held, View):
+        x = x._cortex_held.base
+    return x
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Whatever in a value can be changed in place."""
+    if isinstance(value, torch.Tensor | Attribute | list | dict) or _is_record(value):
+        yield value
+    for part in _inside(value):
+        yield from _parts(part)
+
+
+def _contents(value: Any) -> Iterator[Any]:
+    """Everything in a value, depth first."""
+    yield value
+    for part in _inside(value):
+        yield from _contents(part)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return [getattr(value, f.name, None) for f in dataclasses.fields(value)] if _is_record(value) else []
+
+
+def _is_record(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _same(now: Iterator[Any], before: list[Any]) -> bool:
+    found = list(now)
+    return len(found) == len(before) and all(x is y for x, y in zip(found, before, strict=True))
