@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "attribute.hpp"
@@ -36,12 +37,14 @@ class Remembered {
   Place& place(void* what) const;
 };
 
+class Computed;
+
 class Steps {
  public:
   Steps() = default;
 
   // From a list of ("attribute", name), ("item", key), ("function", name, function), ("call", arguments),
-  // ("contains", key), ("has", name) and ("look up", dictionary, default or None).
+  // ("contains", key), ("has", name), ("look up", dictionary, default or None) and ("compute", ...) (computed.hpp).
   explicit Steps(nb::handle source);
 
   // What the steps lead to, a new reference. Errors of the user's objects pass through.
@@ -62,6 +65,7 @@ class Steps {
       kPattern,   // which items are nodes: a function of the classes of the items
       kFloats,    // whether some items are floats; of other objects, a function of the class
       kLookUp,    // what a dictionary holds for the object
+      kCompute,   // what is computed from what steps lead to from the object
     } kind;
     Attribute attribute;  // kAttribute, kHas
     nb::object value;     // the key, the function, the arguments, or the dictionary
@@ -69,6 +73,7 @@ class Steps {
     Py_ssize_t index = 0;  // kItem: the key, where it is an index
     bool is_index = false;
     Remembered known = {};
+    std::shared_ptr<Computed> computed = {};  // kCompute
   };
 
   static Step step(nb::handle source);

@@ -8,10 +8,9 @@ name belongs to the user's nodes, hence the `_cortex` names.
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -20,17 +19,21 @@ from cortex.frontend.arity.counts import ask_compares, ask_equals, ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.children import iterate
 from cortex.frontend.empty_parts import Part
-from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain, plain
+from cortex.frontend.computed import Computed, Constant, Named, constant
+from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain
+from cortex.frontend.field_arithmetic import FieldArithmetic, compute, compute_named, is_exact, is_spread, is_unusual, spread
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
-from cortex.frontend.tensor import Operand, Tensor
+from cortex.frontend.tensor import Tensor
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Order, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
 
+PLAIN_TYPES = (str, int, float, bool)
+NUMBERS = (int, float, np.number, np.bool_)
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
 
@@ -143,7 +146,7 @@ class Place(StandIn):
         raise fail(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
-class Attribute(Operand, StandIn):
+class Attribute(FieldArithmetic, StandIn):
     """`owner.name`, which is not None."""
 
     __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
@@ -170,6 +173,8 @@ class Attribute(Operand, StandIn):
     def _cortex_path(self) -> Path:
         owner = self._cortex_owner._cortex_path()
         name = self._cortex_name
+        if self._cortex_computed() is not None:
+            raise fail("a number that is computed from fields is used as a node here.")
         if name in UPWARD:
             raise fail(
                 f"node.{name} is used as a child: a model may only look below the node, or it would not end (P.2). "
@@ -192,7 +197,8 @@ class Attribute(Operand, StandIn):
             return getattr(self._cortex_tag(), name)
         if isinstance(sample, np.ndarray) or self._cortex_name in builder().knowledge.accessors.shapes:
             return getattr(Tensor(self._cortex_value()), name)
-        if sample is ABSENT and any(hasattr(plain, name) for plain in (str, float)):
+        is_plain_name = any(hasattr(plain, name) for plain in (str, float))
+        if sample is ABSENT and (is_plain_name or self._cortex_computed() is not None):
             raise NeedsExample(f"whether '{self._cortex_name}' is a child or a plain value")
         return read_attribute(self, name)
 
@@ -253,31 +259,10 @@ class Attribute(Operand, StandIn):
         return self._cortex_answer
 
     def __eq__(self, other: object) -> Any:
-        if other is None:
-            return False
-        if self._cortex_is_elementwise(other):
-            return Tensor(self._cortex_value()) == other
-        if self is other:
-            sample = self._cortex_sample()
-            is_float = sample is ABSENT or isinstance(sample, float | np.floating)
-            return self <= math.inf if is_float else True  # NaN is not what it is
-        if isinstance(other, Attribute):
-            return self._cortex_tag() == other._cortex_tag()
-        if not is_plain(other):
-            raise fail(
-                f"node.{self._cortex_name} is compared with a {type(other).__name__}; str, int, float and bool are "
-                f'accepted. Pass e.g. fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}.name}} '
-                "and compare with a string."
-            )
-        path = self._cortex_owner._cortex_path()
-        if any(isinstance(hop, Each) for hop in path):
-            raise _each_fact(self._cortex_name)
-        builder().knowledge.tags.setdefault(self._cortex_name)
-        return ask_equals(self._cortex_name, plain(other, self._cortex_name, self), path)
+        return self._cortex_compare("eq", other)
 
     def __ne__(self, other: object) -> Any:
-        is_elementwise = other is not None and self._cortex_is_elementwise(other)
-        return Tensor(self._cortex_value()) != other if is_elementwise else not self == other
+        return self._cortex_compare("ne", other)
 
     def __hash__(self) -> int:
         return hash(self._cortex_tag())
@@ -290,6 +275,8 @@ class Attribute(Operand, StandIn):
             if not is_list and self._cortex_name not in knowledge.slots:
                 raise NeedsExample(f"what '{self._cortex_name}' is")
         else:
+            if not isinstance(sample, bool | np.bool_) and (self._cortex_computed() is not None or is_unusual(sample)):
+                return bool(compute("bool", (self,)))
             if is_plain(sample):
                 return bool(self._cortex_tag())
             is_list = hasattr(sample, "__len__") and not isinstance(sample, np.ndarray)
@@ -301,16 +288,19 @@ class Attribute(Operand, StandIn):
         return self._cortex_length() > 0
 
     def __int__(self) -> int:
-        return int(self._cortex_tag())
+        is_unusual_number = is_unusual(self._cortex_sample())
+        return int((compute("int", (self,)) if is_unusual_number else self)._cortex_tag())
 
     def __float__(self) -> float:
-        return float(self._cortex_tag())
+        is_unusual_number = is_unusual(self._cortex_sample())
+        return float((compute("float", (self,)) if is_unusual_number else self)._cortex_tag())
 
     def __repr__(self) -> str:
         if asked_by_user():
             return repr(self._cortex_tag())
         value = "" if self._cortex_answer is ABSENT else f" = {self._cortex_answer!r}"
-        return f"node.{self._cortex_name}{value}"
+        own = f"node.{self._cortex_name}"
+        return f"{own if self._cortex_computed() is None else builder().knowledge.accessors.said(self._cortex_name)}{value}"
 
     def __format__(self, spec: str) -> str:
         return format(self._cortex_tag(), spec) if asked_by_user() else repr(self)
@@ -335,53 +325,96 @@ class Attribute(Operand, StandIn):
             f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
         )
 
-    def __mod__(self, other: Any) -> Any:
-        return self._cortex_tag() % other
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._cortex_tag() // other
-
-    def __rmod__(self, other: Any) -> Any:
-        return other % self._cortex_tag()
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return other // self._cortex_tag()
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self._cortex_tag(), digits)
-
     def __lt__(self, other: Any) -> Any:
-        return self._cortex_order("lt", other)
+        return self._cortex_compare("lt", other)
 
     def __le__(self, other: Any) -> Any:
-        return self._cortex_order("le", other)
+        return self._cortex_compare("le", other)
 
     def __gt__(self, other: Any) -> Any:
-        return self._cortex_order("gt", other)
+        return self._cortex_compare("gt", other)
 
     def __ge__(self, other: Any) -> Any:
-        return self._cortex_order("ge", other)
+        return self._cortex_compare("ge", other)
 
-    def _cortex_order(self, fn: Order, other: Any) -> Any:
+    def _cortex_compare(self, fn: str, other: Any) -> Any:
         """Tensors are compared elementwise, numbers of children one by one; else what the model does depends on it.
 
         Then what is asked of a number is how it compares: its values would be as many kinds of node.
         """
+        if other is None and fn in ("eq", "ne"):
+            return fn == "ne"
+        is_exact_field = isinstance(other, Attribute) and is_exact(other)
+        if self._cortex_is_elementwise(other) and not isinstance(other, list | tuple):
+            if is_exact(self) and is_exact(other):
+                return self._cortex_truths(compute(fn, (self, other)))
+            return self._cortex_elementwise(f"__{fn}__", other)
         path = self._cortex_owner._cortex_path()
-        is_number = isinstance(other, int | float | np.number | np.bool_)
-        if self._cortex_is_elementwise(other) or (is_number and any(isinstance(hop, Each) for hop in path)):
-            return ORDER[fn](Tensor(self._cortex_value()), other)
-        if not is_number:
-            return ORDER[fn](self._cortex_tag(), other._cortex_tag() if isinstance(other, Attribute) else other)
-        builder().knowledge.tags.setdefault(self._cortex_name)
-        bound = plain(other, self._cortex_name, self)
-        assert isinstance(bound, int | float)
-        return bound == bound and ask_compares(self._cortex_name, fn, bound, path)  # nothing compares with NaN
+        is_each = any(isinstance(hop, Each) for hop in path)
+        known = other if type(other) in PLAIN_TYPES else getattr(constant(other), "value", ABSENT)
+        if is_each and (fn in ORDER or is_exact_field) and (is_exact_field or isinstance(other, NUMBERS)):
+            return self._cortex_truths(compute(fn, (self, other)))
+        if is_each:
+            raise _each_fact(self._cortex_name)
+        if fn in ORDER and type(known) in (bool, int, float):
+            builder().knowledge.tags.setdefault(self._cortex_name)
+            return known == known and ask_compares(self._cortex_name, cast(Order, fn), known, path)  # NaN has no order
+        if fn in ("eq", "ne") and type(known) in PLAIN_TYPES:
+            builder().knowledge.tags.setdefault(self._cortex_name)
+            return bool(ask_equals(self._cortex_name, known, path)) is (fn == "eq")
+        if known is ABSENT and not isinstance(other, Attribute):
+            raise fail(
+                f"node.{self._cortex_name} is compared with a {type(other).__name__}; str, int, float and bool are "
+                f'accepted. Pass e.g. fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}.name}} '
+                "and compare with a string."
+            )
+        return self._cortex_truths(compute(fn, (self, other)))
+
+    def _cortex_truths(self, found: Any) -> Any:
+        """A comparison that was computed: a truth value of Python, or a tensor of them."""
+        if not isinstance(found, Attribute):
+            return found
+        is_each = any(isinstance(hop, Each) for hop in found._cortex_owner._cortex_path())
+        return found._cortex_elementwise("__ne__", 0) if is_each or found._cortex_is_array() else bool(found)
 
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
-        is_array = isinstance(other, Tensor) or (isinstance(other, Attribute) and other._cortex_is_array())
+        is_array = isinstance(other, Tensor | np.ndarray) or (isinstance(other, Attribute) and other._cortex_is_array())
         return is_array or self._cortex_is_array()
+
+    def _cortex_elementwise(self, special: str, *others: Any) -> Any:
+        own = getattr(Tensor, special, None)
+        return getattr(self._cortex_tag(), special)(*others) if own is None else own(Tensor(self._cortex_value()), *others)
+
+    # As an operand of a computed field.
+
+    def _cortex_compute(self, fn: str, operands: tuple[Any, ...]) -> Any:
+        return compute_named(fn, operands)
+
+    def _cortex_beside(self, owner: StandIn, name: str) -> Attribute:
+        """Another attribute, of the node or of one below it."""
+        return ATTRIBUTE.get(IndexableAttribute)(owner, name)
+
+    def _cortex_wrapped(self, value: Value) -> Any:
+        return Tensor(value)
+
+    def _cortex_computed(self) -> Computed | None:
+        """What the attribute is computed from."""
+        return builder().knowledge.accessors.computed.get(self._cortex_name)
+
+    def _cortex_operands(self) -> tuple[Any, ...]:
+        computed, home = self._cortex_computed(), self._cortex_owner._cortex_path()
+        return tuple(
+            x.value if isinstance(x, Constant) else self._cortex_beside(Place((*home, *x.path)), x.name)
+            for x in (() if computed is None else computed.operands)
+        )
+
+    def _cortex_is_spread(self) -> bool:
+        def is_item(x: Named) -> bool:
+            return any(isinstance(hop, Item) for hop in x.path)
+
+        computed = self._cortex_computed()
+        return computed is not None and is_spread(computed, is_item, self._cortex_operands())
 
     def _cortex_condition(self) -> Any:
         """What `where` chooses by: a bool of the node, or of each child."""
@@ -414,11 +447,22 @@ class Attribute(Operand, StandIn):
             kind = b.knowledge.int_field(name)
         else:
             name = b.knowledge.computed_name(name, sample)
+            if shape is None and self._cortex_computed() is not None and name not in b.knowledge.fields:
+                shape = self._cortex_supposed_shape()
             kind = b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
         return b.emit(Field(name, path), kind.shape, dtype=kind.dtype, over=over)
 
+    def _cortex_supposed_shape(self) -> tuple[int, ...]:
+        """The shape of a computed field of which no value is known: a number, where it is computed from numbers."""
+        fields = [x._cortex_value() for x in self._cortex_operands() if isinstance(x, Attribute)]
+        return max((x.shape for x in fields), key=len)
+
     def _cortex_value(self) -> Value:
+        if self._cortex_is_spread():
+            computed = self._cortex_computed()
+            assert computed is not None
+            return spread(computed.fn, self._cortex_operands())
         return self._cortex_field(index=False)
 
     def _cortex_index(self) -> Value:
