@@ -16,6 +16,7 @@ bool keeps_equality(PyObject* value, PyTypeObject& base) { return Py_TYPE(value)
 // A value that Python compares with plain ones as its class says: a text or a number of any class, or None.
 bool is_comparable(PyObject* value) {
   if (PyUnicode_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || value == Py_None) return true;
+  if (PyComplex_Check(value)) return false;
   if (PyArray_CheckScalar(value) && !PyArray_Check(value)) return true;
   static PyObject* const number = nb::object(nb::module_::import_("numbers").attr("Number")).release().ptr();
   const int found = PyObject_IsInstance(value, number);

@@ -74,7 +74,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
             "invert", "lt", "le", "gt", "ge", "eq", "ne",
         )
     },
-    "and": operator.and_, "or": operator.or_, "round": round, "bool": bool, "int": int, "float": float, "trunc": math.trunc,
+    "and": operator.and_, "or": operator.or_, "round": round, "bool": bool, "is_truth": lambda x: x is True or x is False, "int": int, "float": float, "trunc": math.trunc,
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
     "high": lambda x: parts(x)[0], "middle": lambda x: parts(x)[1], "low": lambda x: parts(x)[2],
 }  # fmt: skip

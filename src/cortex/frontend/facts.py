@@ -256,7 +256,7 @@ def is_plain(value: object) -> bool:
 
 def comparable(value: object, name: str, owner: object) -> Any:
     """An attribute's value, which Python compares as its class says."""
-    if value is None or isinstance(value, str | Number | np.generic):
+    if value is None or (isinstance(value, str | Number | np.generic) and not isinstance(value, complex)):
         return value
     raise _no_plain_value(value, name, owner)
 

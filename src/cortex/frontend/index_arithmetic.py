@@ -14,6 +14,7 @@ from cortex.frontend.builder import Value
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.indexing import lookup
 from cortex.frontend.movement import slice_axes
+from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail
 
 
@@ -25,6 +26,8 @@ class IndexArithmetic:
     def _cortex_row(self, table: Value) -> Value:
         """The row of the table that has this number."""
         field, scale, offset = linear(self)
+        if field is self and field._cortex_computed() is not None and field._cortex_sample() is ABSENT:
+            raise NeedsExample(f"whether {field!r} is an integer")
         if field is self:
             return lookup(table, field._cortex_index())
         if scale < 1 or offset < 0:

@@ -10,30 +10,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
 from cortex.frontend.absence import has_default, refuse_absence_test
-from cortex.frontend.arity.counts import ask_compares, ask_equals, ask_value
-from cortex.frontend.builder import Value, asked_by_user, builder
+from cortex.frontend.arity.counts import ask_value
+from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
 from cortex.frontend.empty_parts import Part
-from cortex.frontend.computed import Computed, Constant, Named, constant
-from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain
-from cortex.frontend.field_arithmetic import FieldArithmetic, compute, compute_named, is_exact, is_spread, is_unusual, spread
+from cortex.frontend.computed import Computed, Constant, Named
+from cortex.frontend.facts import ABSENT, Path, is_plain
+from cortex.frontend.field_arithmetic import FieldArithmetic, compute, compute_named, is_spread, is_unusual, spread
+from cortex.frontend.field_comparisons import FieldComparisons, each_fact, is_truth_by_identity
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
 from cortex.frontend.spans import fail, user_frame, user_span
 from cortex.frontend.tensor import Tensor
-from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Order, Slot
+from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
 
-PLAIN_TYPES = (str, int, float, bool)
-NUMBERS = (int, float, np.number, np.bool_)
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
 
@@ -95,27 +94,15 @@ def read_attribute(owner: StandIn, name: str) -> Any:
     in_list = any(isinstance(hop, Each) for hop in path)
     if name == "is_leaf" and not builder().knowledge.accessors.renamed(name):
         if in_list:
-            raise _each_fact("is_leaf")
+            raise each_fact("is_leaf")
         return facts.ask(IsLeaf(path))
     if not in_list and facts.ask(IsNone(name, path)):
         missing = facts.oracle.is_missing(name, path)
         if missing is not None and not has_default():
             raise MissingAttribute(f"a {type(missing).__name__} has no attribute '{name}'", missing, name)
         return None
-    return ATTRIBUTE.get(IndexableAttribute)(owner, name)
-
-
-def _each_fact(question: str) -> Exception:
-    if builder().supposed:
-        return fail(
-            f"'{question}' of a child decides what is reduced, and this node has none: the shape of the result is not "
-            "known. Give nodes without children a branch of their own: if node.is_leaf: return ..."
-        )
-    return fail(
-        f"'{question}' of a child inside a comprehension over children: the children are computed together, so what "
-        "the model does cannot differ from child to child. Decide it in the call for that child (the model sees "
-        "node.is_leaf and the rest there), or loop with a `for` statement, which takes the children one by one."
-    )
+    found = ATTRIBUTE.get(IndexableAttribute)(owner, name)
+    return found._cortex_tag() if is_truth_by_identity(found) else found
 
 
 class Place(StandIn):
@@ -146,7 +133,7 @@ class Place(StandIn):
         raise fail(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
-class Attribute(FieldArithmetic, StandIn):
+class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     """`owner.name`, which is not None."""
 
     __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
@@ -253,16 +240,10 @@ class Attribute(FieldArithmetic, StandIn):
     def _cortex_tag(self) -> Any:
         path = self._cortex_owner._cortex_path()
         if any(isinstance(hop, Each) for hop in path):
-            raise _each_fact(self._cortex_name)
+            raise each_fact(self._cortex_name)
         builder().knowledge.tags.setdefault(self._cortex_name)
         self._cortex_answer = ask_value(self._cortex_name, path)
         return self._cortex_answer
-
-    def __eq__(self, other: object) -> Any:
-        return self._cortex_compare("eq", other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._cortex_compare("ne", other)
 
     def __hash__(self) -> int:
         return hash(self._cortex_tag())
@@ -299,8 +280,9 @@ class Attribute(FieldArithmetic, StandIn):
         if asked_by_user():
             return repr(self._cortex_tag())
         value = "" if self._cortex_answer is ABSENT else f" = {self._cortex_answer!r}"
-        own = f"node.{self._cortex_name}"
-        return f"{own if self._cortex_computed() is None else builder().knowledge.accessors.said(self._cortex_name)}{value}"
+        is_computed = is_tracing() and self._cortex_computed() is not None
+        shown = builder().knowledge.accessors.said(self._cortex_name) if is_computed else f"node.{self._cortex_name}"
+        return f"{shown}{value}"
 
     def __format__(self, spec: str) -> str:
         return format(self._cortex_tag(), spec) if asked_by_user() else repr(self)
@@ -324,58 +306,6 @@ class Attribute(FieldArithmetic, StandIn):
             f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
             f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
         )
-
-    def __lt__(self, other: Any) -> Any:
-        return self._cortex_compare("lt", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._cortex_compare("le", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._cortex_compare("gt", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._cortex_compare("ge", other)
-
-    def _cortex_compare(self, fn: str, other: Any) -> Any:
-        """Tensors are compared elementwise, numbers of children one by one; else what the model does depends on it.
-
-        Then what is asked of a number is how it compares: its values would be as many kinds of node.
-        """
-        if other is None and fn in ("eq", "ne"):
-            return fn == "ne"
-        is_exact_field = isinstance(other, Attribute) and is_exact(other)
-        if self._cortex_is_elementwise(other) and not isinstance(other, list | tuple):
-            if is_exact(self) and is_exact(other):
-                return self._cortex_truths(compute(fn, (self, other)))
-            return self._cortex_elementwise(f"__{fn}__", other)
-        path = self._cortex_owner._cortex_path()
-        is_each = any(isinstance(hop, Each) for hop in path)
-        known = other if type(other) in PLAIN_TYPES else getattr(constant(other), "value", ABSENT)
-        if is_each and (fn in ORDER or is_exact_field) and (is_exact_field or isinstance(other, NUMBERS)):
-            return self._cortex_truths(compute(fn, (self, other)))
-        if is_each:
-            raise _each_fact(self._cortex_name)
-        if fn in ORDER and type(known) in (bool, int, float):
-            builder().knowledge.tags.setdefault(self._cortex_name)
-            return known == known and ask_compares(self._cortex_name, cast(Order, fn), known, path)  # NaN has no order
-        if fn in ("eq", "ne") and type(known) in PLAIN_TYPES:
-            builder().knowledge.tags.setdefault(self._cortex_name)
-            return bool(ask_equals(self._cortex_name, known, path)) is (fn == "eq")
-        if known is ABSENT and not isinstance(other, Attribute):
-            raise fail(
-                f"node.{self._cortex_name} is compared with a {type(other).__name__}; str, int, float and bool are "
-                f'accepted. Pass e.g. fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}.name}} '
-                "and compare with a string."
-            )
-        return self._cortex_truths(compute(fn, (self, other)))
-
-    def _cortex_truths(self, found: Any) -> Any:
-        """A comparison that was computed: a truth value of Python, or a tensor of them."""
-        if not isinstance(found, Attribute):
-            return found
-        is_each = any(isinstance(hop, Each) for hop in found._cortex_owner._cortex_path())
-        return found._cortex_elementwise("__ne__", 0) if is_each or found._cortex_is_array() else bool(found)
 
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
@@ -442,7 +372,8 @@ class Attribute(FieldArithmetic, StandIn):
         sample = self._cortex_sample()
         shape = None if sample is ABSENT else _shape(sample, name)
         if index and ((shape and not _is_one_integer(sample)) or isinstance(sample, float | np.floating)):
-            raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
+            shown = b.knowledge.accessors.said(name)
+            raise fail(f"{shown} is used as an index, but its value is not an integer: {sample!r:.60}.")
         if index:
             kind = b.knowledge.int_field(name)
         else:
