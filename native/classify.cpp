@@ -15,13 +15,12 @@ bool keeps_equality(PyObject* value, PyTypeObject& base) { return Py_TYPE(value)
 
 // A value that Python compares with plain ones as its class says: a text or a number of any class, or None.
 bool is_comparable(PyObject* value) {
-  if (PyUnicode_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || value == Py_None) return true;
-  if (PyComplex_Check(value)) return false;
-  if (PyArray_CheckScalar(value) && !PyArray_Check(value)) return true;
-  static PyObject* const number = nb::object(nb::module_::import_("numbers").attr("Number")).release().ptr();
-  const int found = PyObject_IsInstance(value, number);
-  if (found < 0) throw nb::python_error();
-  return found != 0;
+  if (PyUnicode_CheckExact(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyBool_Check(value) ||
+      value == Py_None || (PyArray_CheckScalar(value) && !PyArray_Check(value) && !PyComplex_Check(value)))
+    return true;
+  static PyObject* const asked =
+      nb::object(nb::module_::import_("cortex.frontend.computed").attr("is_comparable")).release().ptr();
+  return PyObject_IsTrue(own(PyObject_CallOneArg(asked, value)).ptr()) == 1;
 }
 
 // How a value compares with a plain one; the answer of its class may be anything that has a truth value.

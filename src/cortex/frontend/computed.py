@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,17 @@ def keeps_equality(value: str | int | float) -> bool:
     base = str if isinstance(value, str) else bool if isinstance(value, bool) else int if isinstance(value, int) else float
     own: Any = type(value)
     return all(getattr(own, f"__{name}__") is getattr(base, f"__{name}__") for name in COMPARISONS)
+
+
+def is_comparable(value: object) -> bool:
+    """Does Python compare it with texts and numbers as its class says, and is `!=` the contrary of `==`?"""
+    if value is None or isinstance(value, np.generic):
+        return not isinstance(value, complex)
+    if isinstance(value, complex) or not isinstance(value, str | Number):
+        return False
+    base = next((kind for kind in (str, int, float) if isinstance(value, kind)), None)
+    own: Any = type(value)
+    return base is None or own.__eq__ is base.__eq__ or own.__ne__ is not base.__ne__
 
 
 def plain_of(value: str | int | float) -> str | int | float:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from numbers import Number
 from typing import Any, Protocol, assert_never
 
 import numpy as np
 
 from cortex.errors import StructureError
-from cortex.frontend.computed import keeps_equality, plain_of
+from cortex.frontend.computed import is_comparable, keeps_equality, plain_of
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample
 from cortex.ra.ir import (
@@ -256,8 +255,10 @@ def is_plain(value: object) -> bool:
 
 def comparable(value: object, name: str, owner: object) -> Any:
     """An attribute's value, which Python compares as its class says."""
-    if value is None or (isinstance(value, str | Number | np.generic) and not isinstance(value, complex)):
+    if is_comparable(value):
         return value
+    if isinstance(value, str | int | float):
+        raise _own_comparison(value, name, owner)
     raise _no_plain_value(value, name, owner)
 
 
@@ -271,17 +272,18 @@ def plain(value: object, name: str, owner: object) -> Answer:
         case int() | float() | str() if keeps_equality(value):
             return plain_of(value)
         case int() | float() | str():
-            raise StructureError(
-                f"the model looks at the value of attribute '{name}' of a {type(owner).__name__}, which is a "
-                f"{type(value).__name__} that compares in its own way. Pass e.g. "
-                f'fields={{"{name}": lambda node: {_base(value)}(node.{name})}}.'
-            )
+            raise _own_comparison(value, name, owner)
         case _:
             raise _no_plain_value(value, name, owner)
 
 
-def _base(value: object) -> str:
-    return "str" if isinstance(value, str) else "int" if isinstance(value, int) else "float"
+def _own_comparison(value: object, name: str, owner: object) -> StructureError:
+    base = "str" if isinstance(value, str) else "int" if isinstance(value, int) else "float"
+    return StructureError(
+        f"the model looks at the value of attribute '{name}' of a {type(owner).__name__}, which is a "
+        f"{type(value).__name__} that compares in its own way. Pass e.g. "
+        f'fields={{"{name}": lambda node: {base}(node.{name})}}.'
+    )
 
 
 def _no_plain_value(value: object, name: str, owner: object) -> StructureError:

@@ -18,7 +18,7 @@ from cortex.frontend import pointwise
 from cortex.frontend.absence import handles_errors
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.computed import FUNCTIONS, KINDS, Computed, Constant, Named, constant
-from cortex.frontend.facts import ABSENT, Path
+from cortex.frontend.facts import ABSENT
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn
 from cortex.frontend.spans import is_library, user_frame, user_span
 from cortex.frontend.tensor import Operand, value_of
@@ -45,6 +45,10 @@ class FieldArithmetic(Operand):
         if all(map(is_exact, operands)):
             return compute(fn, operands)
         return self._cortex_elementwise(special, *others)
+
+    def _cortex_is_list(self) -> bool:
+        """Is it a list to the user's code, whose operators are those of lists, and not an array?"""
+        return False
 
     def _cortex_elementwise(self, special: str, *others: Any) -> Any:
         """The operator of tensors."""
@@ -85,10 +89,10 @@ def is_exact(x: Any) -> bool:
         if known is None and x._cortex_name in k.fields:
             known = k.fields[x._cortex_name].shape
         return not known
-    if isinstance(sample, SCALARS):
+    if isinstance(sample, SCALARS) or x._cortex_is_list():
         return True
     element = str(getattr(sample, "dtype", "")).removeprefix("torch.")
-    return bool(element) and (element not in SINGLE or isinstance(sample, np.ndarray) and sample.ndim == 0)
+    return bool(element) and (element not in SINGLE or (isinstance(sample, np.ndarray) and sample.ndim == 0))
 
 
 def is_unusual(sample: Any) -> bool:
@@ -112,7 +116,7 @@ def compute_named(fn: str, operands: tuple[Any, ...]) -> Any:
     from cortex.frontend.standin import Place
 
     fields = [x for x in operands if _is_field(x)]
-    paths: list[Path] = [x._cortex_owner._cortex_path() for x in fields]
+    paths = [x._cortex_owner._cortex_path() for x in fields]
     home = common(paths)
     if any(isinstance(hop, Each) for path in paths for hop in path[len(home) :]):
         return fields[0]._cortex_wrapped(spread(fn, operands))
@@ -131,8 +135,8 @@ def _is_field(x: Any) -> bool:
     return isinstance(x, FieldArithmetic)
 
 
-def common(paths: list[Path]) -> Path:
-    """The path to the last node that all paths go through."""
+def common(paths: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """How all paths begin: the way to the last node that they go through."""
     home = paths[0]
     for path in paths[1:]:
         same = 0

@@ -18,8 +18,8 @@ from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
-from cortex.frontend.empty_parts import Part
 from cortex.frontend.computed import Computed, Constant, Named
+from cortex.frontend.empty_parts import Part
 from cortex.frontend.facts import ABSENT, Path, is_plain
 from cortex.frontend.field_arithmetic import FieldArithmetic, compute, compute_named, is_spread, is_unusual, spread
 from cortex.frontend.field_comparisons import FieldComparisons, each_fact, is_truth_by_identity

@@ -8,22 +8,16 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
-from cortex.frontend.builder import builder
+from cortex.frontend.builder import Value, builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute, IndexableAttribute, StandIn
 from cortex.frontend.torch.fields import field_tensor
-from cortex.frontend.torch.number import known
+from cortex.frontend.torch.number import as_field
 from cortex.frontend.torch.tensor import TorchTensor, of_numpy
 from cortex.frontend.torch.tokens import is_constructing
-
-OPERATORS = (
-    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow", "neg",
-    "pos", "abs",
-)  # fmt: skip
-"""Special methods that compute with the field."""
 
 
 class TorchAttribute(Attribute):
@@ -101,32 +95,22 @@ class TorchAttribute(Attribute):
             f"array, torch.from_numpy(table)[node.{self._cortex_name}]."
         )
 
-    def __eq__(self, other: object) -> Any:
-        return self._cortex_compare("eq", known(other))
-
-    def __ne__(self, other: object) -> Any:
-        return self._cortex_compare("ne", known(other))
-
-    def __lt__(self, other: Any) -> Any:
-        return self._cortex_compare("lt", known(other))
-
-    def __le__(self, other: Any) -> Any:
-        return self._cortex_compare("le", known(other))
-
-    def __gt__(self, other: Any) -> Any:
-        return self._cortex_compare("gt", known(other))
-
-    def __ge__(self, other: Any) -> Any:
-        return self._cortex_compare("ge", known(other))
-
     __hash__ = Attribute.__hash__
 
-    def _cortex_compare(self, name: str, other: object) -> Any:
+    def _cortex_apply(self, fn: str, special: str, *others: Any, reflected: bool = False) -> Any:
+        return super()._cortex_apply(fn, special, *map(as_field, others), reflected=reflected)
+
+    def _cortex_compare(self, fn: str, other: object) -> Any:
         """Elementwise with tensors; else what the module does depends on it."""
-        method = f"__{name}__"
-        if other is not None and (isinstance(other, TorchTensor | torch.Tensor) or self._cortex_is_array()):
-            return getattr(field_tensor(self), method)(other)
-        return getattr(Attribute, method)(self, other)
+        if isinstance(other, TorchTensor | torch.Tensor):
+            return self._cortex_elementwise(f"__{fn}__", other)
+        return super()._cortex_compare(fn, as_field(other))
+
+    def _cortex_elementwise(self, special: str, *others: Any) -> Any:
+        return getattr(field_tensor(self), special)(*others)
+
+    def _cortex_wrapped(self, value: Value) -> Any:
+        return TorchTensor(value)
 
 
 class IndexableTorchAttribute(TorchAttribute, IndexableAttribute):
@@ -144,13 +128,13 @@ def torch_attribute(owner: StandIn, name: str) -> Attribute:
     return found if isinstance(found._cortex_sample(), int | float) else IndexableTorchAttribute(owner, name)
 
 
-def _operator(name: str) -> Any:
+def _matmul(name: str) -> Any:
     def operator(self: Any, *args: Any) -> Any:
-        return getattr(field_tensor(self), f"__{name}__")(*args)
+        return getattr(field_tensor(self), name)(*args)
 
-    operator.__name__ = f"__{name}__"
+    operator.__name__ = name
     return operator
 
 
-for _name in OPERATORS:
-    setattr(TorchAttribute, f"__{_name}__", _operator(_name))
+for _name in ("__matmul__", "__rmatmul__"):
+    setattr(TorchAttribute, _name, _matmul(_name))

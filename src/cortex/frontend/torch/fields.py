@@ -9,6 +9,7 @@ import torch
 
 from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
+from cortex.frontend.field_arithmetic import compute, is_exact
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.content import integers, whole_field, whole_fields
@@ -34,8 +35,10 @@ def field_tensor(x: Attribute) -> TorchTensor:
         return TorchTensor(whole_fields(x, shape[0]), frozen=frozen)
     if whole and all(n == 1 for n in shape):
         return TorchTensor(integers([whole_field(x)], shape), frozen=frozen)
-    value = x._cortex_value()
-    return TorchTensor(value, meta_tensor(value.shape, torch.int64 if whole else torch.float32), frozen)
+    value = (compute("exactly", (x,)) if whole else x)._cortex_value()
+    made = TorchTensor(value, meta_tensor(value.shape, torch.int64 if whole else torch.float32), frozen)
+    made._cortex_field = x if is_exact(x) else None
+    return made
 
 
 def _is_tensor(x: Attribute) -> bool:

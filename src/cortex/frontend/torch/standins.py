@@ -17,8 +17,10 @@ import numpy as np
 import torch
 
 from cortex.frontend.builder import Value, asked_by_user, builder
+from cortex.frontend.computed import Computed, Constant, constant
 from cortex.frontend.facts import ABSENT, Path, Seen
-from cortex.frontend.spans import fail, is_library
+from cortex.frontend.field_arithmetic import common, is_spread
+from cortex.frontend.spans import fail, is_library, user_span
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
 from cortex.frontend.torch.calls import ARGUMENT, said
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
 
 DATA = (np.ndarray, torch.Tensor)
+MOST_ITEMS = 64
+"""A list of more numbers is taken for a tensor by code that goes through it."""
 
 
 def tracing() -> TorchBuilder:
@@ -191,6 +195,35 @@ class NodeField(TorchAttribute):
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
 
+    def _cortex_is_list(self) -> bool:
+        return isinstance(self._cortex_sample(), list | tuple)
+
+    # As an operand of a computed field.
+
+    def _cortex_compute(self, fn: str, operands: tuple[Any, ...]) -> Any:
+        ways = [x._cortex_steps for x in operands if isinstance(x, NodeField)]
+        home = common(ways)
+        parts = tuple(x._cortex_steps[len(home) :] if isinstance(x, NodeField) else constant(x) for x in operands)
+        return present(tracing(), (*home, Computed(fn, parts, user_span())))
+
+    def _cortex_computed(self) -> Computed | None:
+        last = self._cortex_steps[-1] if self._cortex_steps else None
+        return last if isinstance(last, Computed) else None
+
+    def _cortex_operands(self) -> tuple[Any, ...]:
+        computed, home = self._cortex_computed(), self._cortex_steps[:-1]
+        return tuple(
+            x.value if isinstance(x, Constant) else present(tracing(), (*home, *x))
+            for x in (() if computed is None else computed.operands)
+        )
+
+    def _cortex_is_spread(self) -> bool:
+        def is_item(steps: Steps) -> bool:
+            return any(isinstance(step, At) and type(step.key) is int for step in steps)
+
+        computed = self._cortex_computed()
+        return computed is not None and is_spread(computed, is_item, self._cortex_operands())
+
     def _cortex_item(self, at: int) -> Any:
         """An item of an array or a list, of whose length the kind of node depends then."""
         self._cortex_ask_length()
@@ -214,6 +247,9 @@ class NodeField(TorchAttribute):
         return item in self._cortex_tag()
 
     def __iter__(self) -> Iterator[Any]:
+        sample = self._cortex_sample()
+        if isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+            return iter([self._cortex_item(i) for i in range(len(sample))])
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
 
     def __len__(self) -> int:
@@ -246,6 +282,9 @@ class IndexableNodeField(NodeField, IndexableTorchAttribute):
     def __getitem__(self, key: Any) -> Any:
         if type(key) is int and isinstance(self._cortex_sample(), str) and -len(self) <= key < len(self):
             return TextMethod(self, "__getitem__")(key)
+        sample = self._cortex_sample()
+        if type(key) is int and isinstance(sample, list | tuple) and -len(sample) <= key < len(sample):
+            return self._cortex_item(key % len(sample))
         return super().__getitem__(key)
 
 
@@ -364,7 +403,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if b.facts.ask(IsNone(name, path)):
+    if not isinstance(steps[-1] if steps else None, Computed) and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None

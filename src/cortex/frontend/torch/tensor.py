@@ -44,6 +44,8 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     _cortex_meta: torch.Tensor
     _cortex_frozen: str
     _cortex_viewed: bool
+    _cortex_field: Any
+    """The field that it is, where Python computes with it in more than single precision."""
 
     def __new__(cls, held: Content | View, meta: torch.Tensor | None = None, frozen: str = "") -> TorchTensor:
         """`frozen` is what to say to who changes it in place, where that must not be."""
@@ -59,6 +61,7 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
         made._cortex_meta = meta
         made._cortex_frozen = frozen
         made._cortex_viewed = False
+        made._cortex_field = None
         return made
 
     def __init__(self, *_: object, **__: object) -> None:
