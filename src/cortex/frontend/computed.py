@@ -1,4 +1,4 @@
-"""Computed fields: what the user's code computes from fields and constants of Python alone, `(node.t - node.start) / 60`.
+"""Computed fields: what code computes from fields and constants of Python alone, `(node.t - node.start) / 60`.
 
 Python computes with the real values, in double precision or with integers of any size, and raises where it has to. So
 does the linearizer: a computed field is an expression that is evaluated for each node, by Python's own operators, and
@@ -27,6 +27,7 @@ from cortex.ra.ir import Hop
 
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (bool, int, float, complex, str, Decimal, Fraction)}
 """Classes of constants, whose values never change."""
+
 
 def parts(x: Any) -> tuple[float, float, float]:
     """Three numbers of single precision whose sum is `x`; StructureError where there are none."""
@@ -75,7 +76,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
             "invert", "lt", "le", "gt", "ge", "eq", "ne",
         )
     },
-    "and": operator.and_, "or": operator.or_, "round": round, "bool": bool, "is_truth": lambda x: x is True or x is False, "int": int, "float": float, "trunc": math.trunc,
+    "and": operator.and_, "or": operator.or_, "round": round, "int": int, "float": float, "trunc": math.trunc,
+    "bool": bool, "is_truth": lambda x: x is True or x is False,
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
     "high": lambda x: parts(x)[0], "middle": lambda x: parts(x)[1], "low": lambda x: parts(x)[2],
 }  # fmt: skip
@@ -151,7 +153,7 @@ def constant(value: Any) -> Constant | None:
 
 def keeps_equality(value: str | int | float) -> bool:
     """Is a value of a subclass of Python's texts and numbers compared as they are?"""
-    base = str if isinstance(value, str) else bool if isinstance(value, bool) else int if isinstance(value, int) else float
+    base = next(kind for kind in (str, bool, int, float) if isinstance(value, kind))
     own: Any = type(value)
     return all(getattr(own, f"__{name}__") is getattr(base, f"__{name}__") for name in COMPARISONS)
 

@@ -8,6 +8,7 @@ single precision can have of their difference.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from cortex.frontend import pointwise
 from cortex.frontend.absence import handles_errors
 from cortex.frontend.builder import Value, builder
-from cortex.frontend.computed import FUNCTIONS, KINDS, Computed, Constant, Named, constant
+from cortex.frontend.computed import FUNCTIONS, KINDS, Computed, Constant, Named, constant, evaluate
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn
 from cortex.frontend.spans import is_library, user_frame, user_span
@@ -38,6 +39,10 @@ class FieldArithmetic(Operand):
     """Operators of an attribute, which is a number, a text or an array."""
 
     __slots__ = ()
+    _cortex_name: str
+    _cortex_owner: Any
+    _cortex_sample: Callable[[], Any]
+    _cortex_is_array: Callable[[], bool]
 
     def _cortex_apply(self, fn: str, special: str, *others: Any, reflected: bool = False) -> Any:
         """`fn` of this and other operands: a computed field where all are fields and constants of Python."""
@@ -58,7 +63,7 @@ class FieldArithmetic(Operand):
         return self._cortex_apply("round", "__round__", *digits)
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
-        return self // other, self % other  # type: ignore[operator]
+        return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
         return other // self, other % self
@@ -93,6 +98,14 @@ def is_exact(x: Any) -> bool:
         return True
     element = str(getattr(sample, "dtype", "")).removeprefix("torch.")
     return bool(element) and (element not in SINGLE or (isinstance(sample, np.ndarray) and sample.ndim == 0))
+
+
+def sample_of(computed: Computed, operands: tuple[Any, ...]) -> Any:
+    """A real value of a computed field, by those of its operands; ABSENT where there is none of some of them."""
+    samples = [x._cortex_sample() if _is_field(x) else x for x in operands]
+    if any(sample is ABSENT for sample in samples):
+        return ABSENT
+    return evaluate(replace(computed, operands=tuple(range(len(samples)))), lambda i: samples[i])
 
 
 def is_unusual(sample: Any) -> bool:
@@ -188,15 +201,18 @@ def _compared(fn: ComparisonFn, x: Any, y: Any) -> Value:
     return found
 
 
-def is_spread(computed: Computed | None, is_item: Callable[[Any], bool], operands: tuple[Any, ...]) -> bool:
+def is_spread(computed: Computed, is_item: Callable[[Any], bool], operands: tuple[Any, ...]) -> bool:
     """Is it computed from several children, or from one in a list and the node?
 
     One field of the node would tell the children apart by their places, so that no kind could have any number of them.
+    A sum of what is spread is such a field all the same: digits of single precision may cancel in it.
     """
-    if computed is None or computed.fn not in SPREAD or any(x._cortex_is_spread() for x in operands if _is_field(x)):
+    if computed.fn not in SPREAD:
         return False
     places = {x for x in computed.operands if not isinstance(x, Constant)}
-    return len(places) > 1 and any(map(is_item, places))
+    is_across = len(places) > 1 and any(map(is_item, places))
+    inner = any(x._cortex_is_spread() for x in operands if _is_field(x))
+    return is_across or inner if computed.fn in ("mul", "truediv") else is_across and not inner
 
 
 def is_guarded() -> bool:

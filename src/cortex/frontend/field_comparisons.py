@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dis
+from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from types import CodeType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from cortex.frontend.facts import ABSENT, ORDER
 from cortex.frontend.field_arithmetic import FieldArithmetic, compute, is_exact
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail, user_frame
-from cortex.ra.ir import Each, Order
+from cortex.ra.ir import Each
 
 PLAIN_TYPES = (str, int, float, bool)
 NUMBERS = (int, float, np.number, np.bool_)
@@ -40,6 +42,7 @@ class FieldComparisons(FieldArithmetic):
     """Comparisons of an attribute."""
 
     __slots__ = ()
+    _cortex_is_elementwise: Callable[[object], bool]
 
     def __eq__(self, other: object) -> Any:
         return self._cortex_compare("eq", other)
@@ -73,14 +76,14 @@ class FieldComparisons(FieldArithmetic):
             return self._cortex_elementwise(f"__{fn}__", other)
         path = self._cortex_owner._cortex_path()
         is_each = any(isinstance(hop, Each) for hop in path)
-        known = other if type(other) in PLAIN_TYPES else getattr(constant(other), "value", ABSENT)
+        known: Any = other if type(other) in PLAIN_TYPES else getattr(constant(other), "value", ABSENT)
         if is_each and (fn in ORDER or is_exact_field) and (is_exact_field or isinstance(other, NUMBERS)):
             return self._cortex_truths(compute(fn, (self, other)))
         if is_each:
             raise each_fact(self._cortex_name)
         if fn in ORDER and type(known) in (bool, int, float):
             builder().knowledge.tags.setdefault(self._cortex_name)
-            return known == known and ask_compares(self._cortex_name, cast(Order, fn), known, path)  # NaN has no order
+            return known == known and ask_compares(self._cortex_name, fn, known, path)  # NaN has no order
         if fn in ("eq", "ne") and type(known) in PLAIN_TYPES:
             builder().knowledge.tags.setdefault(self._cortex_name)
             return bool(ask_equals(self._cortex_name, known, path)) is (fn == "eq")
@@ -99,7 +102,8 @@ class FieldComparisons(FieldArithmetic):
         is_each = any(isinstance(hop, Each) for hop in found._cortex_owner._cortex_path())
         return found._cortex_elementwise("__ne__", 0) if is_each or found._cortex_is_array() else bool(found)
 
-    __hash__ = None  # type: ignore[assignment]  # an attribute has the hash of its value
+    def __hash__(self) -> int:
+        raise NotImplementedError
 
 
 def is_truth_by_identity(x: Any) -> bool:
@@ -123,5 +127,5 @@ def _asks_identity(code: CodeType) -> bool:
     steps = list(dis.get_instructions(code))
     return any(
         step.opname == "IS_OP" and not (before.opname == "LOAD_CONST" and before.argval is None)
-        for before, step in zip(steps, steps[1:], strict=False)
+        for before, step in pairwise(steps)
     )

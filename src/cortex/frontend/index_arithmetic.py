@@ -6,11 +6,13 @@ many rows as there are words that are right, so that the linearizer checks the r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cortex.frontend.builder import Value
+from cortex.frontend.computed import Computed
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.indexing import lookup
 from cortex.frontend.movement import slice_axes
@@ -22,6 +24,9 @@ class IndexArithmetic:
     """An attribute that may be an index, computed from another one perhaps."""
 
     __slots__ = ()
+    _cortex_computed: Callable[[], Computed | None]
+    _cortex_sample: Callable[[], Any]
+    _cortex_index: Callable[[], Value]
 
     def _cortex_row(self, table: Value) -> Value:
         """The row of the table that has this number."""
@@ -48,7 +53,8 @@ def linear(x: Any) -> tuple[Any, int, int]:
     """A field, `scale` and `offset` such that `x` is `scale * field + offset`: of integers; else `x` itself."""
     computed = x._cortex_computed()
     sample = x._cortex_sample()
-    if computed is None or not (sample is ABSENT or (isinstance(sample, int | np.integer) and type(sample) is not bool)):
+    may_be_whole = sample is ABSENT or (isinstance(sample, int | np.integer) and type(sample) is not bool)
+    if computed is None or not may_be_whole:
         return x, 1, 0
     operands = x._cortex_operands()
     match computed.fn, *(type(each) is int for each in operands):

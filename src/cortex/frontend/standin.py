@@ -14,15 +14,25 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from cortex.errors import StructureError
 from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_value
 from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
 from cortex.frontend.computed import Computed, Constant, Named
 from cortex.frontend.empty_parts import Part
-from cortex.frontend.facts import ABSENT, Path, is_plain
-from cortex.frontend.field_arithmetic import FieldArithmetic, compute, compute_named, is_spread, is_unusual, spread
+from cortex.frontend.facts import ABSENT, Path, Seen, is_plain
+from cortex.frontend.field_arithmetic import (
+    FieldArithmetic,
+    compute,
+    compute_named,
+    is_spread,
+    is_unusual,
+    sample_of,
+    spread,
+)
 from cortex.frontend.field_comparisons import FieldComparisons, each_fact, is_truth_by_identity
+from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample
@@ -137,6 +147,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     """`owner.name`, which is not None."""
 
     __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
+    _cortex_owner: StandIn
 
     def __init__(self, owner: StandIn, name: str) -> None:
         self._cortex_owner = owner
@@ -153,6 +164,16 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return str(self._cortex_tag())
 
     def _cortex_sample(self) -> Any:
+        computed = self._cortex_computed()
+        if computed is not None:  # of samples: there may be more children than the node has
+            try:
+                return sample_of(computed, self._cortex_operands())
+            except StructureError as error:
+                oracle = builder().facts.oracle
+                if isinstance(oracle, Seen):
+                    owner = oracle.resolve(self._cortex_owner._cortex_path())
+                    builder().knowledge.accessors.failure = Failure(error, owner, self._cortex_name)
+                raise
         return builder().facts.oracle.sample(self._cortex_name, self._cortex_owner._cortex_path())
 
     # As a child.
@@ -269,12 +290,12 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return self._cortex_length() > 0
 
     def __int__(self) -> int:
-        is_unusual_number = is_unusual(self._cortex_sample())
-        return int((compute("int", (self,)) if is_unusual_number else self)._cortex_tag())
+        is_asked = is_unusual(self._cortex_sample()) or self._cortex_computed() is not None
+        return int((compute("int", (self,)) if is_asked else self)._cortex_tag())
 
     def __float__(self) -> float:
-        is_unusual_number = is_unusual(self._cortex_sample())
-        return float((compute("float", (self,)) if is_unusual_number else self)._cortex_tag())
+        is_asked = is_unusual(self._cortex_sample()) or self._cortex_computed() is not None
+        return float((compute("float", (self,)) if is_asked else self)._cortex_tag())
 
     def __repr__(self) -> str:
         if asked_by_user():
@@ -314,7 +335,9 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
 
     def _cortex_elementwise(self, special: str, *others: Any) -> Any:
         own = getattr(Tensor, special, None)
-        return getattr(self._cortex_tag(), special)(*others) if own is None else own(Tensor(self._cortex_value()), *others)
+        if own is None:
+            return getattr(self._cortex_tag(), special)(*others)
+        return own(Tensor(self._cortex_value()), *others)
 
     # As an operand of a computed field.
 

@@ -52,6 +52,9 @@ class Dispatcher:
         if torch.is_autocast_enabled("cpu"):
             raise fail("torch.autocast: compiled modules compute in float32. Leave it out.")
         refuse_unknown((args, kwargs))
+        exact = of_fields(function, args, kwargs)
+        if exact is not None:
+            return self.noted(self.symbolic(exact))
         entry = table().get(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             try:
@@ -79,9 +82,6 @@ class Dispatcher:
         return type(x)(map(self._as_constant, x)) if type(x) in (list, tuple) else x
 
     def _run(self, function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        exact = of_fields(function, args, kwargs)
-        if exact is not None:
-            return self.noted(self.symbolic(exact))
         if function in INDEXED:
             args = (args[0], prepared(args[1]), *args[2:])
         args = tuple(self.symbolic(a) for a in args)

@@ -174,8 +174,8 @@ def known(x: Any) -> Any:
 
 def has_number(x: Any) -> bool:
     """Does `Number` occur anywhere in it?"""
-    if type(x) in (tuple, list):
-        return any(map(has_number, x))
+    if type(x) in (tuple, list, slice):
+        return any(map(has_number, (x.start, x.stop, x.step) if type(x) is slice else x))
     return any(map(has_number, x.values())) if type(x) is dict else type(x) is Number
 
 

@@ -20,6 +20,7 @@ from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.computed import Computed, Constant, constant
 from cortex.frontend.facts import ABSENT, Path, Seen
 from cortex.frontend.field_arithmetic import common, is_spread
+from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail, is_library, user_span
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
@@ -398,12 +399,18 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         refuse_unseen_recursion(b.recursive_code)
     name, path = b.where(steps)
     b.knowledge.read.setdefault(name)
-    sample = b.facts.oracle.sample(name, path)
+    last = steps[-1] if steps else None
+    if isinstance(last, Computed):
+        sample = NodeField(name, steps, path)._cortex_sample()
+        if sample is ABSENT:
+            raise NeedsExample(f"the value of {said(steps)}")
+    else:
+        sample = b.facts.oracle.sample(name, path)
     if sample is ABSENT:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if not isinstance(steps[-1] if steps else None, Computed) and b.facts.ask(IsNone(name, path)):
+    if not isinstance(last, Computed) and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
