@@ -123,8 +123,8 @@ def _others(data: dict[str, Any], cells: list[Cell]) -> Lines:
     if compiling:
         cold, warm, kind = (compiling[name] for name in ("TreeLSTM, cold", "TreeLSTM, warm", "new kind, cold"))
         points.append(
-            f"Compiling a TreeLSTM and its first call: {cold:.0f} ms, {warm:.0f} ms with object code kept from before; "
-            f"a kind of node met later: {kind:.0f} ms."
+            f"Compiling a TreeLSTM and its first call, imports not counted: {cold:.0f} ms, {warm:.0f} ms with object "
+            f"code kept from before; a kind of node met later: {kind:.0f} ms."
         )
     for point in points:
         yield from wrap(f"* {point}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)

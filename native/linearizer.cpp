@@ -46,4 +46,10 @@ nb::dict Linearizer::linearize(nb::handle structures, std::int64_t parts) {
   return as_arrays(request->numbering().sizes, [&](const Destination& to) { request->emit(to); });
 }
 
+nb::list Linearizer::visited(nb::handle structures) {
+  Lease request(*this);
+  request->linearize(structures, 1, false);
+  return request->visited();
+}
+
 }  // namespace cortex

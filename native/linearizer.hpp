@@ -42,6 +42,9 @@ class Linearizer {
   // {"sizes": ..., "arrays": ..., "fields": ...}.
   nb::dict linearize(nb::handle structures, std::int64_t parts);
 
+  // The nodes of a list of structures, in the order in which results list them; see `Request::visited`.
+  nb::list visited(nb::handle structures);
+
   // Build that dictionary; `fill` writes into arrays of the given sizes.
   template <class Fill>
   nb::dict as_arrays(const std::vector<std::int64_t>& sizes, Fill fill) const;

@@ -79,6 +79,11 @@ nb::dict linearize(Linearizer& linearizer, nb::handle structures, std::int64_t p
   return linearizer.linearize(structures, parts);
 }
 
+nb::list visited(Linearizer& linearizer, nb::handle structures) {
+  const cortex::RunningCall call;
+  return linearizer.visited(structures);
+}
+
 // For measurements: everything is given by address, and the caller answers for it.
 void run_entry(std::uintptr_t entry, nb::list tables, std::uintptr_t sizes) {
   const cortex::RunningCall call;
@@ -121,7 +126,9 @@ NB_MODULE(_native, m) {
                          "Turns structures into the linear form that a spec describes.")
       .def(nb::init<nb::dict>(), "spec"_a)
       .def("linearize", linearize, "structures"_a.none(), "parts"_a = 1,
-           "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.");
+           "The linear form of a list of structures or a Forest: {'sizes': ..., 'arrays': ..., 'fields': ...}.")
+      .def("visited", visited, "structures"_a,
+           "The nodes of a list of structures in the order of results; where they are calls, (tag, object) for each.");
 
   nb::class_<Program>(m, "Program", nb::type_slots(collected<Program>),
                       "A compiled function together with everything it takes.")

@@ -131,6 +131,9 @@ class Request {
   // Forget the request and its objects; keep the memory.
   void clear();
 
+  // The nodes in the user's order: objects of the user's or, where nodes are calls, (tag of the role, object) for each.
+  nb::list visited();
+
   const Graph& graph() const { return graph_; }
   const Numbering& numbering() const { return numbering_; }
   std::size_t bytes() const;

@@ -113,4 +113,17 @@ nb::object Request::object_of(std::int32_t node) const {
   return spec_.of_calls() ? call_object(node) : nb::borrow(objects_[static_cast<std::size_t>(node)]);
 }
 
+nb::list Request::visited() {
+  nb::list found;
+  if (!spec_.of_calls()) {
+    for (PyObject* node : objects_) found.append(nb::handle(node));
+    return found;
+  }
+  for (const std::int32_t call : node_calls_) {
+    const Call& made = calls_[call];
+    found.append(nb::make_tuple(spec_.calls.roles[static_cast<std::size_t>(made.role)].tag, nb::handle(made.node)));
+  }
+  return found;
+}
+
 }  // namespace cortex

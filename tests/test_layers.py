@@ -39,6 +39,7 @@ LAYERS = (
     ("zoo",),
     ("bench",),
     ("cli",),
+    ("__main__",),
 )
 RANK = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 GRAMMARS = {"cortex.ra.ir", "cortex.ilir.ir"}

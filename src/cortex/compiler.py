@@ -145,7 +145,7 @@ def compile(
         return executable(model, weights, structures)
     from cortex.frontend.torch.entry import entry_of
 
-    entry = entry_of(model, weights, structures or [])
+    entry = entry_of(model, weights)
     if entry is None:
         return executable(model, weights, structures)
     return CompiledModule(entry, structures, executable, wanted.save)

@@ -42,7 +42,7 @@ def exported(tmp_path: Path, runtime: Callable[..., tuple[Path, ...]]) -> Callab
         flags = SANITIZERS if sanitize else ("-static",) if compiler == CROSS else ()
         directory = tmp_path / name
         cortex.export(fast, directory, name)
-        made = Package(fast.compiled.model, name, directory)
+        made = Package(getattr(fast, "program", fast).compiled.model, name, directory)
         return made, made.build((compiler,), (*WARNINGS, *flags), runtime(compiler, *flags))
 
     return make

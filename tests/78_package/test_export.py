@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from cortex.recursion.specialize import Specialize
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.recursion.unroll import UnrollRecursion
+from cortex.runtime.forest import Forest
 from cortex.schedule.default import Choices
 
 Exported = Callable[..., tuple[Package, Any]]
@@ -159,3 +161,65 @@ def test_clang(exported: Exported) -> None:
     fast = cortex.compile(entry.model, entry.weights(24, VOCABULARY), examples=trees)
     package, program = exported(fast, "tree_fc", compiler="clang")
     same_bits(package.run(program, [forest_of(fast, trees)])[0][0], fast(trees))
+
+
+class Node:
+    def __init__(self, word: int, *children: Node) -> None:
+        self.word, self.children = word, list(children)
+
+
+def module_of(body: str) -> Any:
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.inner = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 4)
+
+        def encode(self, node: Node) -> Any:
+            h = self.words(torch.tensor(node.word))
+            return torch.tanh(h + sum((self.inner(self.encode(child)) for child in node.children), 0.0))
+
+        def down(self, node: Node, above: Any) -> Any:
+            h = self.inner(above)
+            return h + sum((self.down(child, h) for child in node.children), 0.0)
+
+        def forward(self, node: Node) -> Any:
+            if body == "calls itself":
+                h = self.words(torch.tensor(node.word))
+                return torch.tanh(h + sum((self.inner(self(child)) for child in node.children), 0.0))
+            return self.inner(self.encode(node)) if body == "head" else self.down(node, torch.ones(4))
+
+    torch.manual_seed(1)
+    return Module().eval()
+
+
+@pytest.mark.parametrize("body", ["calls itself", "head"])
+def test_modules(body: str, exported: Exported) -> None:
+    trees = [Node(1, Node(2), Node(3, Node(4))), Node(5)]
+    fast = cortex.compile(module_of(body), examples=trees)
+    package, program = exported(fast, "module")
+    nodes = [
+        each for tree in trees for each in ([tree, *tree.children, *(c for k in tree.children for c in k.children)])
+    ]
+    heads = len(trees) if body == "head" else 0
+    rank = {id(each): heads + number for number, each in enumerate(nodes)}
+    below = [[rank[id(child)] for child in each.children] for each in nodes]
+    pointers = np.cumsum([0] * heads + [0, *map(len, below)])
+    slots = {"cortex_argument_node": [rank[id(tree)] for tree in trees] + [-1] * len(nodes)} if heads else {}
+    fields: dict[str, Any] = {"word": [0] * heads + [each.word for each in nodes]}
+    if heads:
+        fields["cortex_head"] = [True] * heads + [None] * len(nodes)
+    lists = {"children": (pointers, np.array([child for each in below for child in each]))}
+    roots = list(range(heads)) or [rank[id(tree)] for tree in trees]
+    forest = Forest(heads + len(nodes), slots, lists, fields, roots)
+    ((answer,), _) = package.run(program, [forest])
+    assert answer.status == 0
+    assert next(iter(answer.roots.values())).tobytes() == fast(trees).numpy().tobytes()
+    assert not heads or "leads to the structure" in (package.directory / "module.h").read_text()
+
+
+def test_modules_whose_nodes_are_calls_are_refused(tmp_path: Path) -> None:
+    fast = cortex.compile(module_of("down"), examples=[Node(1, Node(2))])
+    with pytest.raises(cortex.ModelError, match="are calls of its methods"):
+        cortex.export(fast, tmp_path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +36,19 @@ def test_shown_model_is_the_tested_one(page: str) -> None:
 
     example = (ROOT / "examples" / "tree_lstm.py").read_text(encoding="utf-8")
     assert model((ROOT / page).read_text(encoding="utf-8")) == model(example)
+
+
+def test_programs_of_the_readme_run_in_an_empty_folder(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
+    for number, block in enumerate(blocks):
+        program = tmp_path / f"block{number}" / "program.py"
+        program.parent.mkdir()
+        program.write_text(block)
+        done = subprocess.run([sys.executable, program.name], cwd=program.parent, capture_output=True, text=True)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        assert done.stdout and "False" not in done.stdout
 
 
 def test_stories_show_what_is_tested() -> None:

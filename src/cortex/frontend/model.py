@@ -77,6 +77,9 @@ class TracedModel(ABC):
         """The states that can be asked for; None where all can."""
         return None
 
+    def merged(self, instead: Mapping[str, str]) -> None:  # noqa: B027 - most models need not know
+        """States are not kept for which there is an equal one `instead`."""
+
     def no_base_case(self) -> ModelError | None:
         """What to say where no kind can be traced first; None where states can be supposed."""
         return None

@@ -47,7 +47,7 @@ from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attr
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Fact, Model
-from cortex.ra.merge_states import merge_states
+from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
 MOST_AHEAD = 64
@@ -284,7 +284,11 @@ class Trace:
             )
         shown = self._model.shown_states()
         assembled = assemble(self._knowledge, self._guards())
-        return assembled if shown is None else merge_states(assembled, shown)
+        if shown is None:
+            return assembled
+        instead = equal_states(assembled, shown)
+        self._model.merged(instead)
+        return merge_states(assembled, instead)
 
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cortex.errors import ModelError
+from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.lower.linear_form import NUM_PARTS, kinds_in_windows
 from cortex.package.header import header_text
 from cortex.package.interface import Interface
@@ -16,9 +17,10 @@ from cortex.package.weights import fingerprint, save, weights_of
 from cortex.runtime.arguments import arguments, field_align
 from cortex.runtime.executable import Executable
 from cortex.runtime.linearize import linearizer_spec
+from cortex.runtime.torch_module import CalledAsModule
 
 
-def export(fast: Executable, directory: str | Path, name: str | None = None) -> list[Path]:
+def export(fast: Executable | CalledAsModule, directory: str | Path, name: str | None = None) -> list[Path]:
     """Write `fast` to a directory, which is made if it is not there: a package that C and C++ programs can use.
 
         NAME.h, NAME.c        the functions NAME_load, NAME_open and NAME_run
@@ -29,14 +31,24 @@ def export(fast: Executable, directory: str | Path, name: str | None = None) -> 
     `name` is by default that of the model. Kinds of nodes that `fast` does not know yet are an error when the package
     runs, and so are numbers of children that a kind of any number has not been checked for, so compile with examples of
     all. The files that were written are returned.
+
+    Of a torch module, requests are in the user's nodes. Where its `forward` is a head over a recursive method, each
+    request has one node more, which the header explains. Where methods call each other or pass tensors down, the nodes
+    are calls of them, which only Python makes: that is refused.
     """
     from cortex.codegen.llvm.build import build
 
+    if isinstance(fast, CalledAsModule):
+        fast = fast.program
     if not isinstance(fast, Executable):
-        raise ModelError(
-            f"export({fast!r}, ...): give a compiled model, as cortex.compile makes it of a @cortex.model function."
-        )
+        raise ModelError(f"export({fast!r}, ...): give a compiled model, as cortex.compile makes it.")
     part = fast.part()
+    if isinstance(part.accessors, TorchAccessors) and part.accessors.of_calls:
+        raise ModelError(
+            f"export: the nodes of '{part.model.name}' are calls of its methods, which are found in the module's own "
+            "Python objects; a C program has none. Write it as a forward, or a forward and one method, that call "
+            "themselves on children and get no tensors from the caller; or save it for cortex.load."
+        )
     compiled = part.compiled
     m, f = compiled.model, compiled.signature
     prefix = identifier(m.name if name is None else name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from cortex.frontend.torch.calls import ARGUMENT, HEAD
 from cortex.package.interface import ColumnMember, Interface
 from cortex.package.literals import comment
 from cortex.ra.ir import Model
@@ -30,7 +31,7 @@ def header_text(m: Model, face: Interface, target: str, weights_file: str) -> st
         "",
         *_constants(face),
         "/* Trees, or graphs without cycles, of any number of nodes: 0 to num_nodes - 1. All arrays are read while",
-        f" * {p}_run runs, and only then. What no code reads of a node may hold anything. */",
+        f" * {p}_run runs, and only then. What no code reads of a node may hold anything.{_about_heads(face)} */",
         f"typedef struct {p}_forest {{",
         "  int64_t num_nodes;",
         *(
@@ -79,6 +80,17 @@ def header_text(m: Model, face: Interface, target: str, weights_file: str) -> st
         "#endif",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _about_heads(face: Interface) -> str:
+    """The nodes that stand for calls of a module, where it has such."""
+    arguments = [member for slot, member in face.slots if slot.startswith(ARGUMENT)]
+    if not arguments:
+        return ""
+    return (
+        f"\n *\n * A request is one node more: a root of its own that alone has a '{HEAD}', and whose\n"
+        f" * {', '.join(arguments)} leads to the structure. Results are its states."
+    )
 
 
 def _constants(face: Interface) -> list[str]:

@@ -8,14 +8,14 @@ A module that returns what it stores on its nodes has each such state twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from cortex.ra import ir
 
 
-def merge_states(m: ir.Model, shown: Collection[str]) -> ir.Model:
-    """`m` without the states that equal another one in all kinds; those in `shown` stay."""
+def equal_states(m: ir.Model, shown: Collection[str]) -> dict[str, str]:
+    """The states that equal another one in all kinds, by that one; none of those in `shown`."""
     kept: dict[tuple[ir.TensorType, tuple[ir.Op | str, ...]], str] = {}
     instead: dict[str, str] = {}
     values = [{let.name: let.op for let in kind.lets} for kind in m.kinds]
@@ -24,6 +24,11 @@ def merge_states(m: ir.Model, shown: Collection[str]) -> ir.Model:
         key = (state.type, tuple(own[x] if isinstance(own[x], ir.Fill) else x for own, x in results))
         if kept.setdefault(key, state.name) != state.name and state.name not in shown:
             instead[state.name] = kept[key]
+    return instead
+
+
+def merge_states(m: ir.Model, instead: Mapping[str, str]) -> ir.Model:
+    """`m` without the states for which there is another one `instead`."""
     if not instead:
         return m
 

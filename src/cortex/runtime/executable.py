@@ -279,6 +279,13 @@ class Executable(NotCopied):
         batch = _batch(structures)
         return self._with_kinds(batch, lambda loaded: loaded.linear_form(self._nodes(batch), self._threads))
 
+    def visited(self, structures: Any) -> list[Any]:
+        """The nodes of a request in the order of `out.nodes`: your objects, or the numbers of a forest's nodes."""
+        batch = _batch(structures)
+        if isinstance(batch, Forest):
+            return list(range(batch.num_nodes))
+        return self._with_kinds(batch, lambda loaded: loaded.linearizer.visited(self._nodes(batch)))
+
     def interpret(self, structures: Any) -> dict[str, Array]:
         """States at every node in the user's order, computed by the reference interpreter in float64.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
@@ -16,25 +18,31 @@ from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
+from cortex.runtime.node_results import NodeResults, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
+from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
 
 Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
+Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
+"""Calls of a list that the same program makes: what it is, where they stand in the list, and their requests."""
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
 class CalledAsModule(NotCopied, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
+    Where the module takes several arguments, the list has a tuple of them for each call: `fast([(tree, x), ...])`.
     It computes what the module in `eval()` computes. `update` takes new weights without compiling anything.
     """
 
     training = False
+    _made: Mapping[Constants, tuple[TorchModel | Serving, Executable]]
 
     def __init__(self, interface: Interface, tensor: Callable[[Any], Any], save: Save) -> None:
         self._interface = interface
@@ -45,13 +53,46 @@ class CalledAsModule(NotCopied, ABC):
         return f"<compiled module {self._interface.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module returns for these arguments, or for each structure of one list.
+        """What the module returns for these arguments, or for each structure or tuple of arguments of one list.
 
         `threads=2` is for a call on so many threads, unless the module has an argument of that name.
         """
-        threads = kwargs.pop("threads") if "threads" in kwargs and self._interface.leaves("threads") else None
+        threads = self._own("threads", kwargs)
+        batch = self._interface.batch(args, kwargs)
+        if batch is not None:
+            return self._called_with_all(batch, threads)
         model, run, request = self._requested(args, kwargs)
-        return model.returned(run(request) if threads is None else run(request, threads=threads), self._tensor)
+        states = run(request, threads=threads)
+        form, names = model.result()  # after the call, which may have shown new kinds
+        return form.rebuild([self._tensor(states[name]) for name in names])
+
+    def nodes(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module's recursive routine returns at every node: `NodeResults`, or a list of them for a list.
+
+        `routine="down"` chooses one of several, unless the module has an argument of that name.
+        """
+        name = self._own("routine", kwargs)
+        batch = self._interface.batch(args, kwargs)
+        if batch is not None:
+            return [self._nodes_of(arguments, name) for arguments in map(self._interface.element, batch)]
+        return self._nodes_of(self._interface.bind(args, kwargs), name)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps in use."""
+        return self.program.schedule
+
+    @property
+    def program(self) -> Executable:
+        """The compiled program, where all calls run the same one: see `executable`."""
+        programs = [run for _, run in self._made.values()]
+        if len(programs) != 1:
+            has = f"{len(programs)} programs, for calls with different constants" if programs else "no program yet"
+            raise ModelError(
+                f"compiled module {self._interface.name} has {has}. `fast.executable(tree, ...)` gives the one that "
+                "such a call runs."
+            )
+        return programs[0]
 
     def report(self, *args: Any, **kwargs: Any) -> Report | DeviceReport:
         """What a call with these arguments is made of and where its time goes: see `Executable.report`."""
@@ -70,11 +111,63 @@ class CalledAsModule(NotCopied, ABC):
             arguments = self._interface.bind(args, kwargs)
             model, run = self._for(arguments)
             return model, run, model.request(arguments)
+        alike = self._alike(batch)
+        if len(alike) > 1:
+            raise StructureError(
+                f"calls of {self._interface.name} with different constants are made by different programs, and are "
+                "looked at one program at a time; give a list of calls with the same ones"
+            )
+        model, run, _, requests = alike[0]
+        return model, run, requests
+
+    def _alike(self, batch: list[Any]) -> list[Alike]:
+        """The calls of a list by the program that makes them."""
         if not batch:
             raise StructureError("the module is called with an empty list; give it at least one structure")
-        several = [self._interface.bind((x,), {}) for x in batch]
-        model, run = self._for(several[0])
-        return model, run, [model.request(each) for each in several]
+        face = self._interface
+        if face.are_alike(batch):
+            model, run = self._for(face.bind((batch[0],), {}))
+            return [(model, run, range(len(batch)), [model.request(face.bind((each,), {})) for each in batch])]
+        found: dict[Constants, tuple[TorchModel | Serving, Executable, list[int], list[Any]]] = {}
+        for number, arguments in enumerate(map(face.element, batch)):
+            key = face.constants(arguments)
+            if key not in found:
+                found[key] = (*self._for(arguments), [], [])
+            model, _, numbers, requests = found[key]
+            numbers.append(number)
+            requests.append(model.request(arguments))
+        return list(found.values())
+
+    def _called_with_all(self, batch: list[Any], threads: int | None) -> Any:
+        """What calls of a list return, a row each."""
+        alike = self._alike(batch)
+        found = []
+        for model, run, _, requests in alike:
+            states = run(requests, threads=threads)
+            form, names = model.result()  # after the call, which may have shown new kinds
+            found.append((form, [states[name] for name in names]))
+        form, columns = found[0]
+        if len(found) > 1:
+            shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
+            if len(shapes) > 1:
+                raise StructureError(
+                    f"calls of {self._interface.name} with different constants return results of different forms or "
+                    "shapes, which cannot be rows of the same tensors; make them by lists of their own"
+                )
+            order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
+            columns = [np.concatenate(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
+        return form.rebuild([self._tensor(rows) for rows in columns])
+
+    def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
+        model, run = self._for(arguments)
+        request = model.request(arguments)
+        states = run(request).nodes  # first: it may show new kinds, and modes with them
+        routine = chosen(model.routine_states(), name, self._interface.name)
+        return NodeResults(states, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
+
+    def _own(self, name: str, kwargs: dict[str, Any]) -> Any:
+        """Take out of the arguments of a call what is not the module's."""
+        return kwargs.pop(name) if name in kwargs and self._interface.leaves(name) else None
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
         """The compiled program that a call with these arguments runs."""
@@ -130,9 +223,10 @@ class CompiledModule(CalledAsModule):
     def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save) -> None:
         from cortex.frontend.torch.entry import as_call, tensor_of
 
-        super().__init__(entry.interface, tensor_of, save)
+        calls = [as_call(example) for example in examples or []]
+        super().__init__(entry.interface(calls), tensor_of, save)
         self._entry = entry
-        self._examples = [entry.interface.bind(as_call(example), {}) for example in examples or []]
+        self._examples = [self._interface.bind(call, {}) for call in calls]
         self._compile = compile
         self._lock = Lock()
         self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
@@ -197,7 +291,9 @@ class LoadedModule(CalledAsModule):
         save: Save,
     ) -> None:
         super().__init__(interface, tensor, save)
-        self._made = {serving.constants: (serving, run) for serving, run in made}
+        self._made: dict[Constants, tuple[Serving, Executable]] = {
+            serving.constants: (serving, run) for serving, run in made
+        }
 
     def update(self, weights: Source) -> None:
         """Use these weights, as a `state_dict` has them now, from now on. Nothing is compiled."""

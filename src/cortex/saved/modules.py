@@ -10,7 +10,9 @@ from typing import Any, get_args
 from cortex.cache.encoding import decode, encode
 from cortex.frontend.torch.accessors import Ways
 from cortex.frontend.torch.calls import Relation, Row, Storing
+from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants, Interface
+from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
 from cortex.frontend.torch.steps import LookedUp, Steps
 from cortex.saved.forms import decode_form, encode_form
@@ -24,7 +26,7 @@ def encode_interface(interface: Interface) -> dict[str, Any]:
     parameters = interface.signature.parameters.values()
     return {
         "name": interface.name,
-        "takes_list": interface.takes_list,
+        "takes": [interface.takes_list, interface.takes_tuple],
         "parameters": [[p.name, int(p.kind), _default(p)] for p in parameters],
     }
 
@@ -35,7 +37,8 @@ def decode_interface(data: Any) -> Interface:
         inspect.Parameter(name, inspect._ParameterKind(kind), default=_given(default))
         for name, kind, default in data["parameters"]
     ]
-    return Interface(str(data["name"]), inspect.Signature(parameters), bool(data["takes_list"]))
+    takes = map(bool, data["takes"] if "takes" in data else [data["takes_list"]])
+    return Interface(str(data["name"]), inspect.Signature(parameters), *takes)
 
 
 def _default(p: inspect.Parameter) -> list[Any]:
@@ -71,6 +74,7 @@ def encode_serving(serving: Serving) -> dict[str, Any]:
         "relations": {name: _relation(relation) for name, relation in serving.relations.items()},
         "form": encode_form(serving.form),
         "names": list(serving.names),
+        "routines": [_routine(routine) for routine in serving.routines],
     }
 
 
@@ -80,12 +84,31 @@ def decode_serving(data: Any) -> Serving:
         (name, what) if kind == "is" else (name, type(decode(what)), decode(what))
         for name, kind, what in data["constants"]
     )
-    form, names = decode_form(data["form"]), tuple(map(str, data["names"]))
-    if data["mode"] not in get_args(Mode) or form.count != len(names) or data["node"] not in [n for n, *_ in constants]:
+    form, names = _form_and_names(data["form"], data["names"])
+    if data["mode"] not in get_args(Mode) or data["node"] not in [n for n, *_ in constants]:
         raise ValueError("how a module is called")
     relations = {str(name): _related(relation) for name, relation in data["relations"].items()}
-    tensors = tuple(map(str, data["tensors"]))
-    return Serving(constants, data["mode"], data["node"], tensors, relations, form, names)
+    tensors, routines = tuple(map(str, data["tensors"])), tuple(map(_routine_states, data.get("routines", [])))
+    return Serving(constants, data["mode"], data["node"], tensors, relations, form, names, routines)
+
+
+def _routine(routine: RoutineStates) -> dict[str, Any]:
+    stored = [[name, encode_form(form), list(names)] for name, form, names in routine.stored]
+    result = [encode_form(routine.form), list(routine.names)]
+    return {"tag": routine.tag, "result": result, "stored": stored, "always": routine.always}
+
+
+def _routine_states(data: Any) -> RoutineStates:
+    form, names = _form_and_names(*data["result"])
+    stored = tuple((str(attribute), *_form_and_names(*held)) for attribute, *held in data["stored"])
+    return RoutineStates(str(data["tag"]), form, names, stored, bool(data["always"]))
+
+
+def _form_and_names(form: Any, names: Any) -> tuple[Form, tuple[str, ...]]:
+    found = decode_form(form), tuple(map(str, names))
+    if found[0].count != len(found[1]):
+        raise ValueError("states of a result")
+    return found
 
 
 def _constant(name: str, *what: Any) -> list[Any]:

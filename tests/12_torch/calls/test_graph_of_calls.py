@@ -77,12 +77,13 @@ def seeds() -> None:
 
 def traced(module: Any, examples: list[Any]) -> tuple[Trace, Callable[[Any], Any], TorchModel]:
     entry = Entry.of_module(module)
-    calls = [entry.interface.bind(as_call(example), {}) for example in examples]
+    face = entry.interface([])
+    calls = [face.bind(as_call(example), {}) for example in examples]
     signature = Signature.of(entry, calls[0])
     model = TorchModel(entry, signature)
     trace = Trace(model, Weights(entry.weights))
     trace.see([signature.request(call) for call in calls])
-    return trace, lambda example: signature.request(entry.interface.bind(as_call(example), {})), model
+    return trace, lambda example: signature.request(face.bind(as_call(example), {})), model
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -41,11 +41,9 @@ class Entry:
     scopes: list[Scope]
     cells: list[tuple[CellType, CellType, str]]
     """Cells of functions that hold dictionaries: those that are traced with, the functions' own, and the names."""
-    takes_list: bool = False
-    """Does it take a list of structures itself?"""
 
     @classmethod
-    def of_module(cls, module: torch.nn.Module, takes_list: bool = False) -> Entry:
+    def of_module(cls, module: torch.nn.Module) -> Entry:
         """A module; its parameters and buffers are known by their names in its state_dict."""
         rebuilt = Rebuilt()
         routines = routines_of(module, rebuilt.rebuilt)
@@ -63,10 +61,10 @@ class Entry:
             )
         name, found = type(module).__name__, rebuilt.routines
         weights = _tensors(module)
-        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells, takes_list)
+        return cls(name, routine, {"": module}, routines, found, weights, rebuilt.scopes, rebuilt.cells)
 
     @classmethod
-    def of_function(cls, function: FunctionType, takes_list: bool = False) -> Entry:
+    def of_function(cls, function: FunctionType) -> Entry:
         """A function; modules and tensors that it takes from the scopes around it are known by the names there."""
         rebuilt = Rebuilt()
         routine = rebuilt.routine(function)
@@ -82,7 +80,7 @@ class Entry:
             routines |= routines_of(module, rebuilt.rebuilt)
         name = written_name(function)
         functions, scopes, cells = rebuilt.routines, rebuilt.scopes, rebuilt.cells
-        return cls(name, routine, modules, routines, functions, weights, scopes, cells, takes_list)
+        return cls(name, routine, modules, routines, functions, weights, scopes, cells)
 
     @cached_property
     def does_more(self) -> bool:
@@ -108,10 +106,12 @@ class Entry:
         """The code of all functions whose calls are seen."""
         return {r.function.__code__ for r in (*self.routines.values(), *self.functions.values())}
 
-    @cached_property
-    def interface(self) -> Interface:
-        """How it is called."""
-        return Interface(self.name, self.routine.signature, self.takes_list)
+    def interface(self, calls: list[tuple[Any, ...]]) -> Interface:
+        """How it is called, as these calls are."""
+        lists = any(len(call) == 1 and type(call[0]) is list for call in calls)
+        return Interface(
+            self.name, self.routine.signature, lists, any(type(call[0]) is tuple for call in calls if call)
+        )
 
     @cached_property
     def spaces(self) -> list[Space]:
@@ -140,14 +140,13 @@ class Entry:
             yield
 
 
-def entry_of(given: Any, weights: Any, examples: list[Any]) -> Entry | None:
+def entry_of(given: Any, weights: Any) -> Entry | None:
     """What is to be compiled, if it is a module or a function; refused while it is being trained."""
     if not isinstance(given, torch.nn.Module | FunctionType):
         return None
     if weights is not None:
         raise ModelError("weights= is given for a module, which has its own. Load them into it: load_state_dict(...).")
-    lists = any(len(call) == 1 and type(call[0]) is list for call in map(as_call, examples))
-    entry = Entry.of_function(given, lists) if isinstance(given, FunctionType) else Entry.of_module(given, lists)
+    entry = Entry.of_function(given) if isinstance(given, FunctionType) else Entry.of_module(given)
     for module in entry.modules.values():
         _refuse_training(module)
         _refuse_scripts(module)

@@ -27,6 +27,8 @@ class Interface:
     signature: inspect.Signature
     takes_list: bool = False
     """Does it take a list of structures itself?"""
+    takes_tuple: bool = False
+    """Are structures tuples?"""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
@@ -64,6 +66,18 @@ class Interface:
         if len(args) != 1 or kwargs or type(args[0]) is not list:
             return None
         return None if self.takes_list else args[0]
+
+    def element(self, given: Any) -> dict[str, Any]:
+        """The arguments of a call in a list of them: a tuple, where there are several, or the only one."""
+        is_call = type(given) is tuple and len(self._names) > 1 and not self.takes_tuple
+        return self.bind(given if is_call else (given,), {})
+
+    def are_alike(self, batch: list[Any]) -> bool:
+        """Is it known by their classes alone that calls with one argument each are compiled together?"""
+        if len(self._names) != 1:
+            return False
+        kinds = {self._kinds.get(each) for each in set(map(type, batch))}
+        return len(kinds) == 1 and None not in kinds
 
     def constants(self, arguments: dict[str, Any]) -> Constants:
         """What tells calls apart that have to be compiled separately."""

@@ -5,7 +5,7 @@ Tracing begins with the simplest mode (see serving.py) and goes on to the next w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import zip_longest
@@ -39,6 +39,7 @@ from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given
+from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
@@ -85,6 +86,8 @@ class TorchModel(TracedModel):
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
         self._alive: list[Any] = []
+        self._instead: Mapping[str, str] = {}
+        """States that are kept as another one, which is equal."""
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
 
@@ -92,28 +95,25 @@ class TorchModel(TracedModel):
         """A call of the module, to be given to the compiled program."""
         return self.signature.request(arguments)
 
-    def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
-        """What the module returns, from the states at the root, each made a `tensor`."""
+    def result(self) -> tuple[Form, tuple[str, ...]]:
+        """The form of what the module returns, and the states that its tensors are, at the root."""
         form, names = self._returns
         result = self.roles[0].result
         if result is not form:
             assert result is not None
             form, names = self._returns = result, tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
-        return form.rebuild([tensor(states[name]) for name in names])
+        return form, names
 
     def serving(self, constants: Constants) -> Serving:
         """What calls need, as far as it is known now."""
-        role = self.roles[0]
-        assert role.result is not None
-        return Serving(
-            constants,
-            self.mode,
-            self.signature.nodes[0],
-            self.signature.tensors,
-            dict(self.links.relations),
-            role.result,
-            tuple(role.result_names(self.prefix(role))),
-        )
+        nodes, relations = self.signature.nodes, dict(self.links.relations)
+        states = self.routine_states()
+        return Serving(constants, self.mode, nodes[0], self.signature.tensors, relations, *self.result(), states)
+
+    def routine_states(self) -> tuple[RoutineStates, ...]:
+        """Which states hold what recursive routines return and store."""
+        roles = self.roles if self.mode == "plain" else self.roles[1:]
+        return tuple(role.states(self.prefix(role), self._instead) for role in roles if role.result is not None)
 
     # What tracing needs of a model.
 
@@ -201,8 +201,13 @@ class TorchModel(TracedModel):
             yield b
 
     def shown_states(self) -> tuple[str, ...]:
-        """Those that the result is made from."""
-        return tuple(self.roles[0].result_names(self.prefix(self.roles[0])))
+        """Those that results of routines are made from."""
+        known = (role for role in self.roles if role.result is not None)
+        return tuple(name for role in known for name in role.result_names(self.prefix(role)))
+
+    def merged(self, instead: Mapping[str, str]) -> None:
+        """States are not kept for which there is an equal one `instead`."""
+        self._instead = instead
 
     def states(self) -> StateForm:
         """The states of all roles that have been traced, and the arguments that calls pass."""

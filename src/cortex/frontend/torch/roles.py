@@ -9,6 +9,7 @@ from typing import Any
 from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, varying
 from cortex.frontend.torch.request_tensor import RowFunction
+from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.ra.ir import Fact, TensorType
 
@@ -82,6 +83,16 @@ class Role:
         """The states that hold what is stored in an attribute of the node."""
         names = self.stored[attribute].names()
         return [f"{prefix}node_{attribute}" + ("" if name == "out" else f"_{name}") for name in names]
+
+    def states(self, prefix: str, instead: Mapping[str, str]) -> RoutineStates:
+        """The states that hold what it returns and stores, where some are kept as another one `instead`."""
+        assert self.result is not None
+
+        def kept(names: list[str]) -> tuple[str, ...]:
+            return tuple(instead.get(name, name) for name in names)
+
+        stored = tuple((name, form, kept(self.stored_names(prefix, name))) for name, form in self.stored.items())
+        return RoutineStates(self.tag, self.result, kept(self.result_names(prefix)), stored, not self.returns_constants)
 
 
 def remembered(parameter: str) -> str:

@@ -9,13 +9,14 @@ The nodes of a request are, by `mode`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from cortex.frontend.torch.calls import Arguments, Calls, Relation
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
+from cortex.frontend.torch.routine_states import RoutineStates
 
 Mode = Literal["plain", "headed", "calls"]
 
@@ -60,6 +61,8 @@ class Serving:
     form: Form
     names: tuple[str, ...]
     """The states that the tensors of the result are."""
+    routines: tuple[RoutineStates, ...] = ()
+    """Of the recursive ones."""
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call of the module, to be given to the compiled program."""
@@ -69,9 +72,13 @@ class Serving:
         """What the linearizer walks requests from; what is a node already stays as it is."""
         return [r.root(self.mode, self.relations) if isinstance(r, Request) else r for r in requests]
 
-    def returned(self, states: Any, tensor: Callable[[Any], Any]) -> Any:
-        """What the module returns, from the states at the root, each made a `tensor`."""
-        return self.form.rebuild([tensor(states[name]) for name in self.names])
+    def result(self) -> tuple[Form, tuple[str, ...]]:
+        """The form of what the module returns, and the states that its tensors are, at the root."""
+        return self.form, self.names
+
+    def routine_states(self) -> tuple[RoutineStates, ...]:
+        """Which states hold what recursive routines return and store."""
+        return self.routines
 
 
 def _array(tensor: Any) -> Any:

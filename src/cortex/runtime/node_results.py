@@ -1,0 +1,90 @@
+"""What the routines of a module returned at every node of a request: `fast.nodes(tree)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from cortex.errors import ModelError
+from cortex.frontend.torch.calls import Arguments
+from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.routine_states import RoutineStates
+from cortex.frontend.torch.serving import Mode
+from cortex.runtime.output import NodeStates
+
+
+class NodeResults:
+    """What a routine returned, and stored, at every node that it was called on.
+
+    nodes           your nodes, in order of first visit: a row each; a node as often as calls were given different
+                    values for it
+    result          what the routine returns, each tensor with a row per node
+    stored["h"]     what it stored in an attribute of the nodes, likewise
+    results[node]   what it returned for one node
+    for node, h in results: ...
+    """
+
+    def __init__(
+        self, states: NodeStates, calls: Sequence[tuple[int, Any]], routine: RoutineStates, tensor: Callable[[Any], Any]
+    ) -> None:
+        """`calls` are the rows and nodes of the routine's calls."""
+        rows = [row for row, _ in calls]
+        arrays: dict[str, Any] = {}
+
+        def of(form: Form, names: tuple[str, ...]) -> Any:
+            for name in names:
+                if name not in arrays:
+                    arrays[name] = tensor(states[name][rows])
+            return form.rebuild([arrays[name] for name in names])
+
+        self.nodes = [node for _, node in calls]
+        self.result = of(routine.form, routine.names)
+        self.stored = {attribute: of(form, names) for attribute, form, names in routine.stored}
+        self._form = routine.form
+        self._arrays = [arrays[name] for name in routine.names]
+        self._rows: dict[int, list[int]] = {}
+        for row, node in enumerate(self.nodes):
+            self._rows.setdefault(id(node), []).append(row)
+
+    def __getitem__(self, node: Any) -> Any:
+        rows = self._rows.get(id(node), [])
+        if len(rows) != 1:
+            times = f"{len(rows)} calls were made on" if rows else "no call was made on"
+            raise KeyError(f"{times} this {type(node).__name__}; `nodes` and `result` list all calls")
+        return self._at(rows[0])
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return ((node, self._at(row)) for row, node in enumerate(self.nodes))
+
+    def __repr__(self) -> str:
+        return f"<results at {len(self)} nodes: {self._form.text()}>"
+
+    def _at(self, row: int) -> Any:
+        return self._form.rebuild([array[row] for array in self._arrays])
+
+
+def chosen(routines: Sequence[RoutineStates], name: str | None, module: str) -> RoutineStates:
+    """The routine of this name; without one, the only one there is."""
+    known = ", ".join(repr(routine.tag) for routine in routines)
+    found = [routine for routine in routines if name is None or routine.tag == name]
+    if len(found) != 1:
+        asked = f"nodes(routine={name!r}) of {module}" if name is not None else f"nodes() of {module}"
+        raise ModelError(
+            f"{asked}: choose one of its recursive routines by name, routine=...: {known or 'it has none'}."
+        )
+    if not found[0].always:
+        raise ModelError(
+            f"nodes() of {module}: '{found[0].tag}' returns a constant for some nodes and tensors for others, so that "
+            "there is no array of its results. Return zeros where there is nothing."
+        )
+    return found[0]
+
+
+def calls_of(routine: RoutineStates, mode: Mode, visited: Sequence[Any]) -> list[tuple[int, Any]]:
+    """The rows and nodes of a routine's calls, among all that were visited."""
+    if mode == "calls":
+        return [(row, node) for row, (tag, node) in enumerate(visited) if tag == routine.tag]
+    return [(row, node) for row, node in enumerate(visited) if type(node) is not Arguments]
