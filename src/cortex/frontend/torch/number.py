@@ -119,6 +119,8 @@ def _of_field(name: str) -> Callable[..., Any]:
     def method(self: Number, *others: Any) -> Any:
         if name in WITH_TENSORS and isinstance(others[0], torch.Tensor):
             return getattr(self._cortex_tensor(), special)(*others)
+        if self._cortex_kind is int and name in COMPUTED and all(type(x) is int for x in others):
+            return getattr(self._cortex_number(), special)(*others)  # sizes and bounds: torch takes no other numbers
         return as_number(getattr(self._cortex_own(), special)(*map(as_field, others)))
 
     method.__name__ = special
