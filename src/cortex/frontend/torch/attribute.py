@@ -106,6 +106,12 @@ class TorchAttribute(Attribute):
             return self._cortex_elementwise(f"__{fn}__", other)
         return super()._cortex_compare(fn, as_field(other))
 
+    def _cortex_compute(self, fn: str, operands: tuple[Any, ...]) -> Any:
+        for x in operands:
+            if isinstance(x, Attribute) and x._cortex_sample() is ABSENT:
+                field_tensor(x)  # which asks for an example where it may be a tensor
+        return super()._cortex_compute(fn, operands)
+
     def _cortex_elementwise(self, special: str, *others: Any) -> Any:
         return getattr(field_tensor(self), special)(*others)
 
