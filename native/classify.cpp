@@ -10,15 +10,39 @@ namespace cortex {
 
 namespace {
 
-// A value as a guard can hold it: exactly a str, int, float, bool or None; invalid where it is something else.
-// A subclass may compare and hash as it likes, so that only the plain value means the same as it does in a guard.
+// Is a value of a subclass of `base` compared as its values are?
+bool keeps_equality(PyObject* value, PyTypeObject& base) { return Py_TYPE(value)->tp_richcompare == base.tp_richcompare; }
+
+// A value that Python compares with plain ones as its class says: a text or a number of any class, or None.
+bool is_comparable(PyObject* value) {
+  if (PyUnicode_CheckExact(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyBool_Check(value) ||
+      value == Py_None || (PyArray_CheckScalar(value) && !PyArray_Check(value) && !PyComplex_Check(value)))
+    return true;
+  static PyObject* const asked =
+      nb::object(nb::module_::import_("cortex.frontend.computed").attr("is_comparable")).release().ptr();
+  return PyObject_IsTrue(own(PyObject_CallOneArg(asked, value)).ptr()) == 1;
+}
+
+// How a value compares with a plain one; the answer of its class may be anything that has a truth value.
+bool compares(PyObject* value, PyObject* with, int order) {
+  const int holds = PyObject_IsTrue(own(PyObject_RichCompare(value, with, order)).ptr());
+  if (holds < 0) throw nb::python_error();
+  return holds != 0;
+}
+
+// A value as a guard can hold it: exactly a str, int, float, bool or None; invalid where it is something else, or is of
+// a subclass that compares in its own way.
 nb::object plain(PyObject* value) {
   if (PyUnicode_CheckExact(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyBool_Check(value) ||
       value == Py_None)
     return nb::borrow(value);
-  if (PyUnicode_Check(value)) return own(PyUnicode_FromObject(value));
-  if (PyFloat_Check(value)) return own(PyFloat_FromDouble(PyFloat_AS_DOUBLE(value)));
-  if (PyLong_Check(value)) return own(_PyLong_Copy(reinterpret_cast<PyLongObject*>(value)));
+  const bool is_scalar = PyArray_CheckScalar(value) && !PyArray_Check(value);
+  if (!is_scalar && PyUnicode_Check(value))
+    return keeps_equality(value, PyUnicode_Type) ? own(PyUnicode_FromObject(value)) : nb::object();
+  if (!is_scalar && PyFloat_Check(value))
+    return keeps_equality(value, PyFloat_Type) ? own(PyFloat_FromDouble(PyFloat_AS_DOUBLE(value))) : nb::object();
+  if (PyLong_Check(value))
+    return keeps_equality(value, PyLong_Type) ? own(_PyLong_Copy(reinterpret_cast<PyLongObject*>(value))) : nb::object();
   if (PyArray_CheckScalar(value) && !PyArray_Check(value)) {
     const nb::object item = nb::borrow(value).attr("item")();
     return PyArray_CheckScalar(item.ptr()) ? nb::object() : plain(item.ptr());
@@ -175,12 +199,8 @@ Branch Request::answer_by_value(const Test& test, std::int32_t node, PyObject* v
     case Test::Op::kEquals: {
       PyObject* const expected = test.value.ptr();
       if (are_plain_texts(value, expected)) return test.choose(is_same_text(value, expected));
-      // A value that no guard can hold fits no kind; tracing the node tells the user so.
-      const nb::object found = plain(value);
-      if (!found.is_valid()) return kUnknown;
-      const int equal = PyObject_RichCompareBool(found.ptr(), expected, Py_EQ);
-      if (equal < 0) throw nb::python_error();
-      return test.choose(equal != 0);
+      // A value that is no text and no number fits no kind; tracing the node tells the user so.
+      return is_comparable(value) ? test.choose(compares(value, expected, Py_EQ)) : kUnknown;
     }
     case Test::Op::kCompares: {
       PyObject* const bound = test.value.ptr();
@@ -189,11 +209,8 @@ Branch Request::answer_by_value(const Test& test, std::int32_t node, PyObject* v
         return test.choose(test.order == Py_LT ? x < y : test.order == Py_LE ? x <= y : test.order == Py_GT ? x > y : x >= y);
       }
       // A value that has no order with a number fits no kind; tracing the node tells the user so.
-      const nb::object found = plain(value);
-      if (!found.is_valid() || found.is_none() || PyUnicode_Check(found.ptr())) return kUnknown;
-      const int holds = PyObject_RichCompareBool(found.ptr(), bound, test.order);
-      if (holds < 0) throw nb::python_error();
-      return test.choose(holds != 0);
+      if (!is_comparable(value) || value == Py_None || PyUnicode_Check(value)) return kUnknown;
+      return test.choose(compares(value, bound, test.order));
     }
     case Test::Op::kValue: {
       for (const auto& [text, branch] : test.texts)

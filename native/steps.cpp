@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "computed.hpp"
 #include "errors.hpp"
 
 namespace cortex {
@@ -184,6 +185,11 @@ Steps::Step Steps::step(nb::handle source) {
   if (what == "has") return {Kind::kHas, Attribute(first.ptr()), {}};
   if (what == "call") return {Kind::kCall, none, first};
   if (what == "contains") return {Kind::kContains, none, first};
+  if (what == "compute") {
+    Step found{Kind::kCompute, none, {}};
+    found.computed = std::make_shared<Computed>(source);
+    return found;
+  }
   if (what == "look up") {
     if (!PyDict_Check(first.ptr())) python_error(PyExc_TypeError, "a linearizer looks up in dictionaries only");
     Step found{Kind::kLookUp, none, first};
@@ -313,6 +319,8 @@ PyObject* Steps::take(const Step& step, PyObject* from) {
       if (!found && !step.otherwise.is_none()) found = step.otherwise.ptr();
       return Py_XNewRef(found);
     }
+    case Kind::kCompute:
+      return step.computed->of(from);
     case Kind::kFunction:
       break;
   }
@@ -360,6 +368,7 @@ int Steps::traverse(visitproc visit, void* arg) const {
   for (const Step& step : steps_) {
     if (step.value.is_valid()) Py_VISIT(step.value.ptr());
     if (int found = step.known.traverse(visit, arg)) return found;
+    if (int found = step.computed ? step.computed->traverse(visit, arg) : 0) return found;
   }
   return 0;
 }
@@ -367,6 +376,7 @@ int Steps::traverse(visitproc visit, void* arg) const {
 void Steps::drop_references() {
   for (Step& step : steps_) {
     step.known.drop_references();
+    if (step.computed) step.computed->drop_references();
     if (step.kind == Step::Kind::kFunction || step.kind == Step::Kind::kLookUp) step.value = nb::none();
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "attribute.hpp"
@@ -63,12 +64,14 @@ class RememberedForms {
   nb::object text(PyObject* x, PyObject* function, Look look) const;
 };
 
+class Computed;
+
 class Steps {
  public:
   Steps() = default;
 
   // From a list of ("attribute", name), ("item", key), ("function", name, function), ("call", arguments),
-  // ("contains", key), ("has", name) and ("look up", dictionary, default or None).
+  // ("contains", key), ("has", name), ("look up", dictionary, default or None) and ("compute", ...) (computed.hpp).
   explicit Steps(nb::handle source);
 
   // What the steps lead to, a new reference. Errors of the user's objects pass through.
@@ -90,6 +93,7 @@ class Steps {
       kFloats,    // whether some items are floats; of other objects, a function of the class
       kLookUp,    // what a dictionary holds for the object
       kForm,      // the element type and the shape of an array; of other objects, a function of the class
+      kCompute,   // what is computed from what steps lead to from the object
     } kind;
     Attribute attribute;  // kAttribute, kHas
     nb::object value;     // the key, the function, the arguments, or the dictionary
@@ -98,6 +102,7 @@ class Steps {
     bool is_index = false;
     Remembered known = {};
     RememberedForms forms = {};  // kForm
+    std::shared_ptr<Computed> computed = {};  // kCompute
   };
 
   static Step step(nb::handle source);

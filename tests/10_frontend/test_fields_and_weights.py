@@ -63,7 +63,10 @@ def test_integer_field_in_arithmetic() -> None:
     given = weights(emb=(7, H), b=(H,))
     trace = Trace(both, given)
     assert_allclose(evaluate(trace, Node(word=3, next=None))["out"], 6 * given["emb"][3] + given["b"], rtol=1e-6)
-    assert checked(trace).fields == (FieldDecl("word", TensorType((), "i64"), 7),)
+    assert checked(trace).fields == (
+        FieldDecl("word", TensorType((), "i64"), 7),
+        FieldDecl("computed_word_times_2_0", TensorType(())),
+    )
 
 
 @cortex.model

@@ -68,9 +68,6 @@ BODIES = {
     "index_from_the_end": "return w.emb[8 - node.word]",
     "index_scaled_and_negative": "return w.emb[3 * node.word - 2]",
     "index_beyond": "return w.emb[node.word + 9]",
-    "index_xor": "return w.emb[node.word ^ 1]",
-    "index_and": "return w.emb[3 & node.word]",
-    "index_inverted": "return w.emb[~node.word]",
     # weights
     "unknown_weight": "return w.embedding[node.word]",
     "unknown_weight_group": "return w.cell.bais",

@@ -69,6 +69,18 @@ def with_x(x: Any, scale: Any = 1.0) -> Callable[[], Any]:
     return lambda: Node(Node(x=np.ones(SIZE), scale=1.0), Node(x=x, scale=scale), x=np.ones(SIZE), scale=1.0)
 
 
+class Text(str):
+    """A str that is equal to nothing."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __hash__(self) -> int:
+        return 7
+
+
 def with_op(op: Any) -> Callable[[], Any]:
     return lambda: NS(op="not", arg=NS(op=op, word=1))
 
@@ -143,6 +155,7 @@ CASES = [
     Case("tag_array", "typed", with_op(np.array(["word", "not"]))),
     Case("tag_object", "typed", with_op(NS)),
     Case("tag_complex", "typed", with_op(1j)),
+    Case("tag_str_subclass", "typed", with_op(Text("word"))),
     Case("size_missing", "sized", lambda: NS(next=None)),
     Case("size_nan", "sized", with_size(NAN)),
     Case("size_infinite", "sized", with_size(float("inf"))),
@@ -296,18 +309,6 @@ class Fresh:
         return (Fresh(self.depth - 1, word) for word in (1, 2)) if self.depth else None
 
 
-class Text(str):
-    """A str that is equal to nothing: only its characters count."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return False
-
-    def __hash__(self) -> int:
-        return 7
-
-
 def _shared() -> Any:
     below = Node(word=3)
     both = Node(below, below)
@@ -337,7 +338,6 @@ RIGHT: list[tuple[str, str, Callable[[], Any], Callable[[], Any] | None]] = [
     ("word_of_inner_node_is_not_read", "tree", lambda: Node(LEAF, word="not a number"), None),
     ("right_of_a_leaf_is_not_needed", "pair", lambda: NS(left=None, word=1), None),
     ("tag_numpy", "typed", lambda: NS(op=np.str_("word"), word=2), lambda: NS(op="word", word=2)),
-    ("tag_str_subclass", "typed", lambda: NS(op=Text("word"), word=2), lambda: NS(op="word", word=2)),
     ("size_numpy", "sized", with_size(np.int64(2)), None),
     ("size_bool", "sized", with_size(True), None),
     ("size_float", "sized", with_size(2.5), None),

@@ -21,6 +21,7 @@ from cortex.cache.typed import checks_of
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
+from cortex.frontend.computed import Computed, Constant, Named
 from cortex.frontend.torch.calls import Row, Storing
 from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, LookedUp, Of
 from cortex.ilir import ir as ilir
@@ -31,6 +32,8 @@ from cortex.runtime.signature import Signature
 from cortex.schedule.default import Choices
 from cortex.schedule.registers import TileChoice
 from cortex.schedule.schedule import STEPS
+
+WAYS = (Attr, At, Called, Of, Contains, Has, LookedUp, Storing, Row, Computed, Constant, Named)
 
 
 def encode(value: Any) -> Any:
@@ -78,7 +81,7 @@ def decode(data: Any) -> Any:
 def _classes() -> dict[str, type[Any]]:
     own = {cls.__name__: cls for cls in (Signature, Considered, Target, GpuTarget, Choices, TileChoice)}
     steps = {f"step.{s.__name__}": s for s in STEPS}
-    ways = {f"way.{cls.__name__}": cls for cls in (Attr, At, Called, Of, Contains, Has, LookedUp, Storing, Row)}
+    ways = {f"way.{cls.__name__}": cls for cls in WAYS}
     return own | steps | ways | _of(ra, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")
 
 

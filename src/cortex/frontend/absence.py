@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import dis
-from types import FrameType
+from functools import lru_cache
+from types import CodeType, FrameType
 
 from cortex.frontend.spans import fail, running_call, user_frame
 
@@ -22,7 +23,7 @@ def refuse_absence_test(name: str) -> None:
     if call is not None and _is(call, "getattr") and len(call.args) == 3 and not _is_none(call.args[2]):
         raise fail(f"getattr() of a node with a default that is not None. {remedy}")
     frame = user_frame()
-    if frame is not None and "AttributeError" in frame.f_code.co_names and _is_guarded(frame):
+    if frame is not None and "AttributeError" in frame.f_code.co_names and handles_errors(frame):
         raise fail(f"node.{name} inside a `try` that handles AttributeError, which is never raised. {remedy}")
 
 
@@ -40,9 +41,17 @@ def _is_none(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Constant) and expression.value is None
 
 
-def _is_guarded(frame: FrameType) -> bool:
-    """Does some exception handler cover the running instruction?"""
-    return any(
-        entry.start <= frame.f_lasti < entry.end and dis.opname[frame.f_code.co_code[entry.target]] == "PUSH_EXC_INFO"
-        for entry in dis.Bytecode(frame.f_code).exception_entries  # type: ignore[attr-defined]  # not in typeshed
+def handles_errors(frame: FrameType) -> bool:
+    """Does some handler of exceptions cover the running instruction?"""
+    return any(start <= frame.f_lasti < end for start, end in _handled(frame.f_code))
+
+
+@lru_cache(maxsize=256)
+def _handled(code: CodeType) -> tuple[tuple[int, int], ...]:
+    """Where exceptions are handled by `except` or `finally`, and not by a context manager."""
+    return tuple(
+        (entry.start, entry.end)
+        for entry in dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in typeshed
+        if dis.opname[code.co_code[entry.target]] == "PUSH_EXC_INFO"
+        and dis.opname[code.co_code[entry.target + 2]] != "WITH_EXCEPT_START"
     )

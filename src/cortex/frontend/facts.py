@@ -13,6 +13,7 @@ from typing import Any, Protocol, assert_never
 import numpy as np
 
 from cortex.errors import StructureError
+from cortex.frontend.computed import is_comparable, keeps_equality, plain_of
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, NeedsExample, OneByOne
 from cortex.ra.ir import (
@@ -42,6 +43,8 @@ Shapes = dict[tuple[Any, ...], list[tuple[int, ...]]]
 ORDER: dict[Order, Callable[[Any, Any], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
+MOST_SURE = 2**11
+"""Integers up to this are told apart by every class of numbers."""
 ABSENT = object()
 """What an oracle shows for an attribute whose value it does not know."""
 
@@ -120,16 +123,14 @@ class Facts:
     def _implied(self, test: Test) -> Answer:
         match test:
             case Equals(name, value, path):
-                if Value(name, path) in self.known:
-                    return bool(self.known[Value(name, path)] == value)
-                equal = self._equal(name, path)
-                return None if equal is None else bool(equal[0] == value)
+                known = self._value(name, path)
+                return bool(known[0] == value) if known and _is_sure(known[0]) and _is_sure(value) else None
             case Compares(name, fn, bound, path):
-                known = (self.known[Value(name, path)],) if Value(name, path) in self.known else self._equal(name, path)
-                return None if known is None else ORDER[fn](known[0], bound)
+                known = self._value(name, path)
+                return ORDER[fn](known[0], bound) if known and _is_sure(known[0]) and _is_sure(bound) else None
             case Value(name, path):
-                equal = self._equal(name, path)
-                return None if equal is None else equal[0]
+                equal = self._equal(name, path)  # what equals 1 may be True, or 1.0
+                return equal[0] if equal is not None and isinstance(equal[0], str | None) else None
             case Length(_, path):
                 return 0 if self.known.get(IsLeaf(path)) is True else None
             case IsLeaf(path):
@@ -140,12 +141,21 @@ class Facts:
             case _:
                 assert_never(test)
 
+    def _value(self, name: str, path: Path) -> tuple[Answer] | None:
+        """The value of the attribute, or a constant that it equals."""
+        return (self.known[Value(name, path)],) if Value(name, path) in self.known else self._equal(name, path)
+
     def _equal(self, name: str, path: Path) -> tuple[Answer] | None:
         """The constant the attribute is known to equal."""
         for test, answer in self.known.items():
             if isinstance(test, Equals) and answer is True and test.name == name and test.path == path:
                 return (test.value,)
         return None
+
+
+def _is_sure(value: Answer) -> bool:
+    """Does everything that equals the value compare alike? Of NumPy's floats, more numbers equal one than it is."""
+    return not isinstance(value, float) and (not isinstance(value, int) or abs(value) <= MOST_SURE)
 
 
 class Exploring:
@@ -223,15 +233,15 @@ class Seen:
                 is_count = isinstance(count, int | np.integer) and not isinstance(count, bool)
                 return is_count and int(count) == len(k.accessors.items(owner, relation))
             case Equals(name, value):
-                return bool(plain(k.accessors.read(owner, name, None), name, owner) == value)
+                return bool(comparable(k.accessors.read(owner, name, None), name, owner) == value)
             case Compares(name, fn, bound):
-                value = plain(k.accessors.read(owner, name, None), name, owner)
+                value = comparable(k.accessors.read(owner, name, None), name, owner)
                 if isinstance(value, str | None):
                     raise StructureError(
                         f"the model compares attribute '{name}' of a {type(owner).__name__} with {bound!r}, but its "
                         f"value is {value!r:.60}; it must be a number."
                     )
-                return ORDER[fn](value, bound)
+                return bool(ORDER[fn](value, bound))
             case Value(name):
                 return plain(k.accessors.read(owner, name, None), name, owner)
             case _:
@@ -276,6 +286,15 @@ def is_plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool | np.generic)
 
 
+def comparable(value: object, name: str, owner: object) -> Any:
+    """An attribute's value, which Python compares as its class says."""
+    if is_comparable(value):
+        return value
+    if isinstance(value, str | int | float):
+        raise _own_comparison(value, name, owner)
+    raise _no_plain_value(value, name, owner)
+
+
 def plain(value: object, name: str, owner: object) -> Answer:
     """An attribute's value as a guard can hold it."""
     match value:
@@ -283,15 +302,26 @@ def plain(value: object, name: str, owner: object) -> Answer:
             return value.item()  # type: ignore[no-any-return]
         case bool() | None:
             return value
-        case int():
-            return int(value)
-        case float():
-            return float(value)
-        case str():
-            return str.__str__(value)  # a str that is also an Enum prints as its member
+        case int() | float() | str() if keeps_equality(value):
+            return plain_of(value)
+        case int() | float() | str():
+            raise _own_comparison(value, name, owner)
         case _:
-            raise StructureError(
-                f"the model compares attribute '{name}' of a {type(owner).__name__}, but its value is a "
-                f"{type(value).__name__}; only str, int, float and bool can decide what a model does. Pass e.g. "
-                f'fields={{"{name}": lambda node: str(node.{name})}}.'
-            )
+            raise _no_plain_value(value, name, owner)
+
+
+def _own_comparison(value: object, name: str, owner: object) -> StructureError:
+    base = "str" if isinstance(value, str) else "int" if isinstance(value, int) else "float"
+    return StructureError(
+        f"the model looks at the value of attribute '{name}' of a {type(owner).__name__}, which is a "
+        f"{type(value).__name__} that compares in its own way. Pass e.g. "
+        f'fields={{"{name}": lambda node: {base}(node.{name})}}.'
+    )
+
+
+def _no_plain_value(value: object, name: str, owner: object) -> StructureError:
+    return StructureError(
+        f"the model compares attribute '{name}' of a {type(owner).__name__}, but its value is a "
+        f"{type(value).__name__}; only str, int, float and bool can decide what a model does. Pass e.g. "
+        f'fields={{"{name}": lambda node: str(node.{name})}}.'
+    )

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.errors import ModelError, StructureError
+from cortex.frontend.computed import Computed, Constant, Named, evaluate, identifier, shown
 from cortex.frontend.unseen import ABSENT, Relation, attribute_of
+from cortex.ra.ir import Each, Item, Slot
 
 Source = str | tuple[str, ...] | Callable[[Any], Any]
 """An attribute of the node's object, several child attributes (those that are not None), or a function of it."""
@@ -57,6 +59,18 @@ class Failure:
     name: str
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """A function of a node that gives a computed field; the linearizer evaluates it itself (native/steps.hpp)."""
+
+    accessors: Accessors
+    computed: Computed
+
+    def __call__(self, node: Any) -> Any:
+        """The value, of the class that Python's operators give."""
+        return evaluate(self.computed, lambda operand: self.accessors.operand(node, operand))
+
+
 class Accessors:
     """Reads attributes of the user's objects the way the model names them."""
 
@@ -73,6 +87,8 @@ class Accessors:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.failure: Failure | None = None
         """The last read that failed, so that who knows the structure can say where."""
+        self.computed: dict[str, Computed] = {}
+        """Fields that the model computes from others, by name."""
         self._sources: dict[str, Source] = {}
         self._offered = set(fields) - fields.own if isinstance(fields, Offered) else set()
         for name, given in (fields or {}).items():
@@ -108,7 +124,44 @@ class Accessors:
 
     def source(self, name: str) -> Source:
         """Where `node.NAME` comes from; the attribute of that name unless the user said otherwise."""
+        if name in self.computed:
+            return Evaluation(self, self.computed[name])
         return self._sources.get(name, name)
+
+    def compute(self, computed: Computed) -> str:
+        """The name of a field that is computed; always the same one."""
+        known = next((name for name, each in self.computed.items() if each == computed), None)
+        if known is not None:
+            return known
+        stem, number = f"computed_{identifier(self._shown(computed))}", 2
+        name = stem
+        while name in self.computed or name in self._sources:
+            name, number = f"{stem}_{number}", number + 1
+        self.computed[name] = computed
+        return name
+
+    def operand(self, node: Any, operand: Named) -> Any:
+        """The value of an operand of a field that is computed for a node."""
+        for hop in operand.path:
+            match hop:
+                case Slot(name):
+                    node = self.read(node, name, None)
+                case Item(name, index):
+                    node = self.items(node, name)[index]
+                case Each():
+                    raise AssertionError("a field is computed from children one by one")
+        return self.read(node, operand.name, None)
+
+    def _shown(self, computed: Computed) -> str:
+        return shown(computed.fn, [self._shown_operand(x) for x in computed.operands])
+
+    def _shown_operand(self, x: Constant | Named) -> str:
+        if isinstance(x, Constant):
+            return repr(x.value)
+        if x.name in self.computed:
+            return self._shown(self.computed[x.name])
+        hops = [f"{hop.name}[{hop.index}]" if isinstance(hop, Item) else hop.name for hop in x.path]
+        return ".".join([*hops, x.name])
 
     def add_name(self, other: str, name: str) -> None:
         """`other` is a second name for what `name` means."""
@@ -116,15 +169,26 @@ class Accessors:
 
     def said(self, name: str) -> str:
         """What a name of the model is called in code."""
-        return f"node.{name}"
+        return self._shown(self.computed[name]) if name in self.computed else f"node.{name}"
 
     def renamed(self, name: str) -> bool:
-        """Did the user say what `node.NAME` means?"""
-        return name in self._sources
+        """Does `node.NAME` mean anything else than the attribute of that name?"""
+        return name in self._sources or name in self.computed
 
     def meanings(self, names: Iterable[str]) -> dict[str, Source]:
         """What the user said of attributes that these names of the model read."""
-        return {name: self._sources[name] for name in names if name in self._sources}
+        read = {name for each in names for name in self._read_by(each)}
+        return {name: self._sources[name] for name in read if name in self._sources}
+
+    def _read_by(self, name: str) -> Iterator[str]:
+        """The attributes that a name reads: itself, or those that it is computed from and the relations to them."""
+        if name not in self.computed:
+            yield name
+            return
+        for x in self.computed[name].operands:
+            if isinstance(x, Named):
+                yield from (hop.name for hop in x.path)
+                yield from self._read_by(x.name)
 
     def add_meanings(self, sources: Mapping[str, Source]) -> None:
         """Let attributes mean what was said earlier."""

@@ -7,149 +7,79 @@ many rows as there are words that are right, so that the linearizer checks the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from cortex.frontend.builder import Value, builder
+from cortex.frontend.builder import Value
+from cortex.frontend.computed import Computed
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.indexing import lookup
 from cortex.frontend.movement import slice_axes
+from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail
-from cortex.frontend.tensor import Operand, Tensor, index_of
 
 
-class Shifted(Tensor):
-    """`scale * field + offset` with integers: a number to compute with, or an index.
+class IndexArithmetic:
+    """An attribute that may be an index, computed from another one perhaps."""
 
-    Which of both decides what the field is, so the number is made when it is computed with, as the model says it.
-    """
-
-    __slots__ = ("_field", "_make", "_offset", "_scale")
-
-    def __init__(self, field: Operand, scale: int, offset: int, make: Callable[[], Tensor]) -> None:
-        self._field, self._scale, self._offset, self._make = field, scale, offset, make
-
-    @property
-    def _value(self) -> Value:  # type: ignore[override]
-        return self._make()._cortex_value()
+    __slots__ = ()
+    _cortex_computed: Callable[[], Computed | None]
+    _cortex_sample: Callable[[], Any]
+    _cortex_index: Callable[[], Value]
 
     def _cortex_row(self, table: Value) -> Value:
         """The row of the table that has this number."""
-        if self._scale < 1 or self._offset < 0:
+        field, scale, offset = linear(self)
+        if field is self and field._cortex_computed() is not None and field._cortex_sample() is ABSENT:
+            raise NeedsExample(f"whether {field!r} is an integer")
+        if field is self:
+            return lookup(table, field._cortex_index())
+        if scale < 1 or offset < 0:
             raise fail(
-                f"a table is indexed with {self._text()}, which can be negative. Make it a field, which is checked: "
-                f'fields={{"row": lambda node: {self._text()}}}, and index with node.row.'
+                f"a table is indexed with {_text(field, scale, offset)}, which can be negative. Make it a field, which "
+                f'is checked: fields={{"row": lambda node: {_text(field, scale, offset)}}}, and index with node.row.'
             )
-        if table.shape and self._offset >= table.shape[0]:
-            raise fail(f"{table.text()} is indexed with {self._text()}, but has {table.shape[0]} rows only.")
+        if table.shape and offset >= table.shape[0]:
+            raise fail(
+                f"{table.text()} is indexed with {_text(field, scale, offset)}, but has {table.shape[0]} rows only."
+            )
         ranges = [(0, n, 1) for n in table.shape]
-        ranges[:1] = [(self._offset, n, self._scale) for n in table.shape[:1]]
-        return lookup(slice_axes(table, ranges), index_of(self._field))
-
-    def _text(self) -> str:
-        field, offset = repr(self._field).split(" = ")[0], self._offset
-        if self._scale == -1:
-            return f"{offset} - {field}" if offset else f"-{field}"
-        scaled = field if self._scale == 1 else f"{self._scale} * {field}"
-        return scaled if not offset else f"{scaled} {'-' if offset < 0 else '+'} {abs(offset)}"
-
-    def __add__(self, other: Any) -> Tensor:
-        return self._shift(1, other, lambda: Tensor(self._value) + other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return self._shift(1, other, lambda: other + Tensor(self._value))
-
-    def __sub__(self, other: Any) -> Tensor:
-        return self._shift(1, -other if _is_int(other) else other, lambda: Tensor(self._value) - other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return self._shift(-1, other, lambda: other - Tensor(self._value))
-
-    def __mul__(self, other: Any) -> Tensor:
-        return self._scaled(other, lambda: Tensor(self._value) * other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return self._scaled(other, lambda: other * Tensor(self._value))
-
-    def __neg__(self) -> Tensor:
-        return self._scaled(-1, lambda: -Tensor(self._value))
-
-    def _shift(self, sign: int, other: Any, make: Callable[[], Tensor]) -> Tensor:
-        if not _is_int(other):
-            return make()
-        return Shifted(self._field, sign * self._scale, sign * self._offset + other, make)
-
-    def _scaled(self, other: Any, make: Callable[[], Tensor]) -> Tensor:
-        if not _is_int(other):
-            return make()
-        return Shifted(self._field, other * self._scale, other * self._offset, make)
+        ranges[:1] = [(offset, n, scale) for n in table.shape[:1]]
+        return lookup(slice_axes(table, ranges), field._cortex_index())
 
 
-class IndexArithmetic(Operand):
-    """Operators of an attribute that may be an index."""
-
-    __slots__ = ()
-    _cortex_name: str
-    _cortex_sample: Callable[[], Any]
-
-    def _cortex_shifted(self) -> Tensor:
-        """As a tensor, or as something that can still become an index if it may be an integer."""
-        sample = self._cortex_sample()
-        may_be = sample is ABSENT or (isinstance(sample, int | np.integer) and not isinstance(sample, bool))
-        if not may_be or self._cortex_name in builder().knowledge.accessors.shapes:
-            return Tensor(self._cortex_value())
-        return Shifted(self, 1, 0, lambda: Tensor(self._cortex_value()))
-
-    def __add__(self, other: Any) -> Tensor:
-        return self._cortex_shifted() + other if _is_int(other) else super().__add__(other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return other + self._cortex_shifted() if _is_int(other) else super().__radd__(other)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return self._cortex_shifted() - other if _is_int(other) else super().__sub__(other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return other - self._cortex_shifted() if _is_int(other) else super().__rsub__(other)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return self._cortex_shifted() * other if _is_int(other) else super().__mul__(other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return other * self._cortex_shifted() if _is_int(other) else super().__rmul__(other)
-
-    def __neg__(self) -> Tensor:
-        return -self._cortex_shifted()
-
-    def __and__(self, other: Any) -> NoReturn:
-        raise self._cortex_bits("&")
-
-    def __or__(self, other: Any) -> NoReturn:
-        raise self._cortex_bits("|")
-
-    def __xor__(self, other: Any) -> NoReturn:
-        raise self._cortex_bits("^")
-
-    def __lshift__(self, other: Any) -> NoReturn:
-        raise self._cortex_bits("<<")
-
-    def __rshift__(self, other: Any) -> NoReturn:
-        raise self._cortex_bits(">>")
-
-    def __invert__(self) -> NoReturn:
-        raise self._cortex_bits("~")
-
-    __rand__, __ror__, __rxor__, __rlshift__, __rrshift__ = __and__, __or__, __xor__, __lshift__, __rshift__
-
-    def _cortex_bits(self, operator: str) -> Exception:
-        field = f"node.{self._cortex_name}"
-        text = f"{operator}{field}" if operator == "~" else f"{field} {operator} ..."
-        return fail(
-            f"`{operator}` of {field}: the bits of a field cannot be computed with. Make the result a field: "
-            f'fields={{"bits": lambda node: {text}}}, and read node.bits.'
-        )
+def linear(x: Any) -> tuple[Any, int, int]:
+    """A field, `scale` and `offset` such that `x` is `scale * field + offset`: of integers; else `x` itself."""
+    computed = x._cortex_computed()
+    sample = x._cortex_sample()
+    may_be_whole = sample is ABSENT or (isinstance(sample, int | np.integer) and type(sample) is not bool)
+    if computed is None or not may_be_whole:
+        return x, 1, 0
+    operands = x._cortex_operands()
+    match computed.fn, *(type(each) is int for each in operands):
+        case "neg", False:
+            field, scale, offset = linear(operands[0])
+            return field, -scale, -offset
+        case ("add" | "sub" | "mul") as fn, False, True:
+            field, scale, offset = linear(operands[0])
+            by = operands[1]
+        case ("add" | "mul") as fn, True, False:
+            field, scale, offset = linear(operands[1])
+            by = operands[0]
+        case "sub", True, False:
+            field, scale, offset = linear(operands[1])
+            return field, -scale, operands[0] - offset
+        case _:
+            return x, 1, 0
+    if fn == "mul":
+        return field, scale * by, offset * by
+    return field, scale, offset + by if fn == "add" else offset - by
 
 
-def _is_int(x: object) -> bool:
-    return type(x) is int
+def _text(field: Any, scale: int, offset: int) -> str:
+    shown = repr(field).split(" = ")[0]
+    if scale == -1:
+        return f"{offset} - {shown}" if offset else f"-{shown}"
+    scaled = shown if scale == 1 else f"{scale} * {shown}"
+    return scaled if not offset else f"{scaled} {'-' if offset < 0 else '+'} {abs(offset)}"

@@ -8,26 +8,37 @@ name belongs to the user's nodes, hence the `_cortex` names.
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
 
+from cortex.errors import StructureError
 from cortex.frontend.absence import has_default, refuse_absence_test
-from cortex.frontend.arity.counts import ask_compares, ask_equals, ask_value
-from cortex.frontend.builder import Value, asked_by_user, builder
+from cortex.frontend.arity.counts import ask_value
+from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
-from cortex.frontend.compared import Compared
-from cortex.frontend.facts import ABSENT, ORDER, Path, is_plain, plain
+from cortex.frontend.computed import Computed, Constant, Named
+from cortex.frontend.facts import ABSENT, Path, Seen, is_plain
+from cortex.frontend.field_arithmetic import (
+    FieldArithmetic,
+    compute,
+    compute_named,
+    is_spread,
+    is_unusual,
+    sample_of,
+    spread,
+)
+from cortex.frontend.field_comparisons import FieldComparisons, is_truth_by_identity
 from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
+from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
 from cortex.frontend.spans import fail, user_frame, user_span
-from cortex.frontend.tensor import Operand, Tensor, value_of
-from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Order, Slot
+from cortex.frontend.tensor import Tensor
+from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
@@ -101,7 +112,8 @@ def read_attribute(owner: StandIn, name: str) -> Any:
         if missing is not None and not has_default():
             raise MissingAttribute(f"a {type(missing).__name__} has no attribute '{name}'", missing, name)
         return None
-    return ATTRIBUTE.get(IndexableAttribute)(owner, name)
+    found = ATTRIBUTE.get(IndexableAttribute)(owner, name)
+    return found._cortex_tag() if is_truth_by_identity(found) else found
 
 
 class Place(StandIn):
@@ -130,10 +142,11 @@ class Place(StandIn):
         raise fail(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
-class Attribute(Operand, StandIn):
+class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     """`owner.name`, which is not None."""
 
     __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
+    _cortex_owner: StandIn
 
     def __init__(self, owner: StandIn, name: str) -> None:
         self._cortex_owner = owner
@@ -150,6 +163,16 @@ class Attribute(Operand, StandIn):
         return str(self._cortex_tag())
 
     def _cortex_sample(self) -> Any:
+        computed = self._cortex_computed()
+        if computed is not None:  # of samples: there may be more children than the node has
+            try:
+                return sample_of(computed, self._cortex_operands())
+            except StructureError as error:
+                oracle = builder().facts.oracle
+                if isinstance(oracle, Seen):
+                    owner = oracle.resolve(self._cortex_owner._cortex_path())
+                    builder().knowledge.accessors.failure = Failure(error, owner, self._cortex_name)
+                raise
         return builder().facts.oracle.sample(self._cortex_name, self._cortex_owner._cortex_path())
 
     # As a child.
@@ -157,6 +180,8 @@ class Attribute(Operand, StandIn):
     def _cortex_path(self) -> Path:
         owner = self._cortex_owner._cortex_path()
         name = self._cortex_name
+        if self._cortex_computed() is not None:
+            raise fail("a number that is computed from fields is used as a node here.")
         if name in UPWARD:
             raise fail(
                 f"node.{name} is used as a child: a model may only look below the node, or it would not end (P.2). "
@@ -178,7 +203,8 @@ class Attribute(Operand, StandIn):
             return self._cortex_of_array(name)
         if sample is ABSENT and name in OF_ARRAYS and self._cortex_name not in builder().knowledge.slots:
             raise NeedsExample(f"whether '{self._cortex_name}' is a child or an array")
-        if sample is ABSENT and any(hasattr(plain, name) for plain in (str, float)):
+        is_plain_name = any(hasattr(plain, name) for plain in (str, float))
+        if sample is ABSENT and (is_plain_name or self._cortex_computed() is not None):
             raise NeedsExample(f"whether '{self._cortex_name}' is a child or a plain value")
         return read_attribute(self, name)
 
@@ -257,33 +283,6 @@ class Attribute(Operand, StandIn):
         self._cortex_answer = ask_value(self._cortex_name, path)
         return self._cortex_answer
 
-    def __eq__(self, other: object) -> Any:
-        if other is None:
-            return False
-        if self._cortex_is_elementwise(other):
-            return Tensor(self._cortex_value()) == other
-        if self is other:
-            sample = self._cortex_sample()
-            is_float = sample is ABSENT or isinstance(sample, float | np.floating)
-            return self <= math.inf if is_float else True  # NaN is not what it is
-        if isinstance(other, Attribute):
-            return self._cortex_tag() == other._cortex_tag()
-        if not is_plain(other):
-            raise fail(
-                f"node.{self._cortex_name} is compared with a {type(other).__name__}; str, int, float and bool are "
-                f'accepted. Pass e.g. fields={{"{self._cortex_name}": lambda node: node.{self._cortex_name}.name}} '
-                "and compare with a string."
-            )
-        path = self._cortex_owner._cortex_path()
-        if any(isinstance(hop, Each) for hop in path):
-            raise OneByOne
-        builder().knowledge.tags.setdefault(self._cortex_name)
-        return ask_equals(self._cortex_name, plain(other, self._cortex_name, self), path)
-
-    def __ne__(self, other: object) -> Any:
-        is_elementwise = other is not None and self._cortex_is_elementwise(other)
-        return Tensor(self._cortex_value()) != other if is_elementwise else not self == other
-
     def __hash__(self) -> int:
         return hash(self._cortex_tag())
 
@@ -295,6 +294,8 @@ class Attribute(Operand, StandIn):
             if not is_list and self._cortex_name not in knowledge.slots:
                 raise NeedsExample(f"what '{self._cortex_name}' is")
         else:
+            if not isinstance(sample, bool | np.bool_) and (self._cortex_computed() is not None or is_unusual(sample)):
+                return bool(compute("bool", (self,)))
             if is_plain(sample):
                 return bool(self._cortex_tag())
             is_list = hasattr(sample, "__len__") and not isinstance(sample, np.ndarray)
@@ -306,16 +307,20 @@ class Attribute(Operand, StandIn):
         return self._cortex_length() > 0
 
     def __int__(self) -> int:
-        return int(self._cortex_tag())
+        is_asked = is_unusual(self._cortex_sample()) or self._cortex_computed() is not None
+        return int((compute("int", (self,)) if is_asked else self)._cortex_tag())
 
     def __float__(self) -> float:
-        return float(self._cortex_tag())
+        is_asked = is_unusual(self._cortex_sample()) or self._cortex_computed() is not None
+        return float((compute("float", (self,)) if is_asked else self)._cortex_tag())
 
     def __repr__(self) -> str:
         if asked_by_user():
             return repr(self._cortex_tag())
         value = "" if self._cortex_answer is ABSENT else f" = {self._cortex_answer!r}"
-        return f"node.{self._cortex_name}{value}"
+        is_computed = is_tracing() and self._cortex_computed() is not None
+        shown = builder().knowledge.accessors.said(self._cortex_name) if is_computed else f"node.{self._cortex_name}"
+        return f"{shown}{value}"
 
     def __format__(self, spec: str) -> str:
         return format(self._cortex_tag(), spec) if asked_by_user() else repr(self)
@@ -340,60 +345,46 @@ class Attribute(Operand, StandIn):
             f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
         )
 
-    def __mod__(self, other: Any) -> Any:
-        return self._cortex_tag() % other
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._cortex_tag() // other
-
-    def __rmod__(self, other: Any) -> Any:
-        return other % self._cortex_tag()
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return other // self._cortex_tag()
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self._cortex_tag(), digits)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._cortex_order("lt", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._cortex_order("le", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._cortex_order("gt", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._cortex_order("ge", other)
-
-    def _cortex_order(self, fn: Order, other: Any) -> Any:
-        """Tensors are compared elementwise, numbers of children one by one; else what the model does depends on it.
-
-        Then what is asked of a number is how it compares: its values would be as many kinds of node.
-        """
-        path = self._cortex_owner._cortex_path()
-        of_child = self._cortex_is_of_child()
-        is_number = isinstance(other, int | float | np.number | np.bool_)
-        if self._cortex_is_elementwise(other) or (is_number and any(isinstance(hop, Each) for hop in path)):
-            return ORDER[fn](Tensor(self._cortex_value()), other)
-        if not is_number:
-            return ORDER[fn](self._cortex_tag(), other._cortex_tag() if isinstance(other, Attribute) else other)
-        builder().knowledge.tags.setdefault(self._cortex_name)
-        bound = plain(other, self._cortex_name, self)
-        assert isinstance(bound, int | float)
-
-        def ask() -> bool:
-            return bool(
-                bound == bound and ask_compares(self._cortex_name, fn, bound, path)
-            )  # NaN compares with nothing
-
-        return Compared(ask, lambda: value_of(ORDER[fn](Tensor(self._cortex_value()), bound))) if of_child else ask()
-
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
-        is_array = isinstance(other, Tensor) or (isinstance(other, Attribute) and other._cortex_is_array())
+        is_array = isinstance(other, Tensor | np.ndarray) or (isinstance(other, Attribute) and other._cortex_is_array())
         return is_array or self._cortex_is_array()
+
+    def _cortex_elementwise(self, special: str, *others: Any) -> Any:
+        own = getattr(Tensor, special, None)
+        if own is None:
+            return getattr(self._cortex_tag(), special)(*others)
+        return own(Tensor(self._cortex_value()), *others)
+
+    # As an operand of a computed field.
+
+    def _cortex_compute(self, fn: str, operands: tuple[Any, ...]) -> Any:
+        return compute_named(fn, operands)
+
+    def _cortex_beside(self, owner: StandIn, name: str) -> Attribute:
+        """Another attribute, of the node or of one below it."""
+        return ATTRIBUTE.get(IndexableAttribute)(owner, name)
+
+    def _cortex_wrapped(self, value: Value) -> Any:
+        return Tensor(value)
+
+    def _cortex_computed(self) -> Computed | None:
+        """What the attribute is computed from."""
+        return builder().knowledge.accessors.computed.get(self._cortex_name)
+
+    def _cortex_operands(self) -> tuple[Any, ...]:
+        computed, home = self._cortex_computed(), self._cortex_owner._cortex_path()
+        return tuple(
+            x.value if isinstance(x, Constant) else self._cortex_beside(Place((*home, *x.path)), x.name)
+            for x in (() if computed is None else computed.operands)
+        )
+
+    def _cortex_is_spread(self) -> bool:
+        def is_item(x: Named) -> bool:
+            return any(isinstance(hop, Item) for hop in x.path)
+
+        computed = self._cortex_computed()
+        return computed is not None and is_spread(computed, is_item, self._cortex_operands())
 
     def _cortex_condition(self) -> Any:
         """What `where` chooses by: a bool of the node, or of each child."""
@@ -425,16 +416,28 @@ class Attribute(Operand, StandIn):
         sample = self._cortex_sample()
         shape = None if sample is ABSENT else shape_of(sample, name)
         if index and ((shape and not is_one_integer(sample)) or isinstance(sample, float | np.floating)):
-            raise fail(f"node.{name} is used as an index, but its value is not an integer: {sample!r:.60}.")
+            shown = b.knowledge.accessors.said(name)
+            raise fail(f"{shown} is used as an index, but its value is not an integer: {sample!r:.60}.")
         if index:
             kind = b.knowledge.int_field(name)
         else:
             name = b.knowledge.computed_name(name, sample, shape)
+            if shape is None and self._cortex_computed() is not None and name not in b.knowledge.fields:
+                shape = self._cortex_supposed_shape()
             kind = b.knowledge.float_field(name, shape)
         over = next((hop.name for hop in path if isinstance(hop, Each)), None)
         return b.emit(Field(name, path), kind.shape, dtype=kind.dtype, over=over)
 
+    def _cortex_supposed_shape(self) -> tuple[int, ...]:
+        """The shape of a computed field of which no value is known: a number, where it is computed from numbers."""
+        fields = [x._cortex_value() for x in self._cortex_operands() if isinstance(x, Attribute)]
+        return max((x.shape for x in fields), key=len)
+
     def _cortex_value(self) -> Value:
+        if self._cortex_is_spread():
+            computed = self._cortex_computed()
+            assert computed is not None
+            return spread(computed.fn, self._cortex_operands())
         return self._cortex_field(index=False)
 
     def _cortex_index(self) -> Value:

@@ -58,7 +58,7 @@ class Each(Node):
     name: str
 
 
-Hop: TypeAlias = "Slot | Item | Each"
+Hop: TypeAlias = Slot | Item | Each
 
 
 @node

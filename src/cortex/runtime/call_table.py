@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, assert_never
 
 from cortex.errors import InternalError
-from cortex.frontend.fields import Source
+from cortex.frontend.computed import FUNCTIONS as FUNCTIONS_OF_FIELDS
+from cortex.frontend.computed import Computed, Constant, Named, failure
+from cortex.frontend.fields import Accessors, Evaluation, Source
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import PASSING, Relation, Row, Storing
 from cortex.frontend.torch.steps import (
@@ -23,16 +26,19 @@ from cortex.frontend.torch.steps import (
     Steps,
     Way,
 )
-from cortex.ra.ir import Arity, Counts, Field, IsAboveLeaves, IsLeaf, Let, Model, OverChildren, State, Test
+from cortex.ra.ir import Arity, Counts, Field, IsAboveLeaves, IsLeaf, Let, Model, OverChildren, Slot, State, Test
 
 HEAD_ROLE = "head"
 
 
 def source_for_native(source: Source) -> str | tuple[str, ...] | Callable[[Any], Any] | dict[str, Any]:
     """What a name means, with steps as the linearizer follows them itself."""
-    if not isinstance(source, Way):
-        return source
-    return {"steps": _steps(source.steps), "careful": source.careful}
+    match source:
+        case Way(steps, careful):
+            return {"steps": _steps(steps), "careful": careful}
+        case Evaluation(accessors, computed):
+            return {"steps": [_computed(computed, lambda x: _named_steps(accessors, x))], "careful": False}
+    return source
 
 
 def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -> dict[str, Any]:
@@ -143,6 +149,32 @@ def _attribute(
             assert_never(x)
 
 
+def _computed(computed: Computed, steps: Callable[[Any], list[tuple[Any, ...]]]) -> tuple[Any, ...]:
+    """A computed field; `steps` says how an operand is reached."""
+
+    def failed(error: BaseException) -> None:
+        raise failure(computed, error) from None
+
+    operands = [("constant", x.value) if isinstance(x, Constant) else ("steps", steps(x)) for x in computed.operands]
+    return ("compute", computed.fn, FUNCTIONS_OF_FIELDS[computed.fn], operands, failed)
+
+
+def _named_steps(accessors: Accessors, operand: Named) -> list[tuple[Any, ...]]:
+    """How an attribute is reached: attributes that mean themselves by the linearizer, others by what they mean."""
+    found: list[tuple[Any, ...]] = []
+    for i, hop in enumerate(operand.path):
+        if not (isinstance(hop, Slot) and accessors.source(hop.name) == hop.name):
+            rest = Named(operand.name, operand.path[i:])
+            return [*found, ("function", "", partial(accessors.operand, operand=rest))]
+        found.append(("attribute", hop.name))
+    source = accessors.source(operand.name)
+    if isinstance(source, Evaluation):
+        return [*found, _computed(source.computed, lambda x: _named_steps(accessors, x))]
+    if source == operand.name:
+        return [*found, ("attribute", operand.name)]
+    return [*found, ("function", "", lambda node: accessors.read(node, operand.name, None))]
+
+
 def _steps(steps: Steps) -> list[tuple[Any, ...]]:
     return [_step(step) for step in steps]
 
@@ -165,5 +197,7 @@ def _step(step: Step) -> tuple[Any, ...]:
             return ("function", "", function)
         case LookedUp(_, default, table):
             return ("look up", table, default)
+        case Computed():
+            return _computed(step, _steps)
         case _:
             assert_never(step)

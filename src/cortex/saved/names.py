@@ -5,7 +5,8 @@
 A name is an attribute, several attributes of children, or null for a function, which cannot be saved: whoever loads the
 model gives it again. Names that mean the attribute of that name are left out. `given` are
 all fields that were given when the model was compiled, which may be given again though no kind reads them. For a
-module, `ways` has what its names mean that are not attributes (modules.py).
+module, `ways` has what its names mean that are not attributes (modules.py). `computed` has the expressions of fields
+that a function computes from others.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from cortex.cache.encoding import decode, encode
 from cortex.errors import ModelError
+from cortex.frontend.computed import FUNCTIONS, Computed, Named
 from cortex.frontend.fields import Accessors, Declared
 from cortex.frontend.torch.accessors import TorchAccessors
-from cortex.frontend.torch.steps import Attr
+from cortex.frontend.torch.steps import first_attributes
 from cortex.saved.modules import decode_ways, encode_ways
 
 Children = str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None
@@ -27,16 +30,19 @@ def describe_names(accessors: Accessors, names: set[str]) -> dict[str, Any]:
     """What these names of the model mean."""
     sources = {name: _source(source) for name, source in sorted(accessors.meanings(names).items())}
     ways = encode_ways(accessors.ways(names)) if isinstance(accessors, TorchAccessors) else None
-    return {"sources": sources, "given": sorted(accessors.given_fields), "ways": ways}
+    given = sorted(accessors.given_fields)
+    return {"sources": sources, "given": given, "ways": ways, "computed": encode_computed(accessors, names)}
 
 
 def restore_names(data: Any, children: Children, fields: Fields, what: str, names: set[str]) -> Accessors:
     """The meanings that were saved, but for those that are given anew; `names` are all that the model reads."""
     sources = checked_sources(data)
+    computed = _decoded(data.get("computed", {}))
+    names = names | {x.name for each in computed.values() for x in each.operands if isinstance(x, Named)}
     ways = None if data["ways"] is None else decode_ways(data["ways"])
     own = Accessors(fields, children) if ways is None else TorchAccessors(fields, children)
     if ways is not None:
-        names = names | {way[0].name for way in ways.steps.values() if way and isinstance(way[0], Attr)}
+        names = names | first_attributes(ways.steps.values())
     for name in own.given_fields:
         if name not in names and name not in data["given"]:
             known = ", ".join(sorted(names)) or "nothing"
@@ -49,7 +55,26 @@ def restore_names(data: Any, children: Children, fields: Fields, what: str, name
     own.add_meanings({name: tuple(s) if isinstance(s, list) else s for name, s in kept.items()})
     if ways is not None and isinstance(own, TorchAccessors):
         own.restore(ways)
+    own.computed |= computed
     return own
+
+
+def encode_computed(accessors: Accessors, names: Iterable[str]) -> dict[str, Any]:
+    """The computed fields of a model, and those that they are computed from."""
+    found: dict[str, Any] = {}
+    for name in names:
+        if name in accessors.computed:
+            own = accessors.computed[name]
+            found[name] = encode(own)
+            found |= encode_computed(accessors, [x.name for x in own.operands if isinstance(x, Named)])
+    return found
+
+
+def _decoded(data: Any) -> dict[str, Computed]:
+    found = {str(name): decode(each) for name, each in data.items()}
+    if not all(isinstance(each, Computed) and each.fn in FUNCTIONS for each in found.values()):
+        raise ValueError("computed fields")
+    return found
 
 
 def checked_sources(data: Any) -> dict[str, str | list[str] | None]:

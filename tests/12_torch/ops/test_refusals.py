@@ -74,7 +74,7 @@ BODIES = {
     "numpy_of_field": "return torch.tensor(np.log1p(np.abs(node.x)))",
     "numpy_of_fields": "return np.hypot(node.x, node.x)",
     "numpy_array": "return torch.tensor(np.asarray(node.x))",
-    "math": "return math.log(node.word + 1) * x",
+    "math": "return math.log(x.sum()) * x",
     "fmod": "return torch.fmod(x, 2.0)",
     "round": "return x.round()",
     "random_of_constants": "return x * torch.bernoulli(torch.ones(4))",

@@ -8,7 +8,18 @@ from typing import Any
 
 from cortex.frontend.fields import Accessors, Declared, Source
 from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing, said
-from cortex.frontend.torch.steps import NOWHERE, Attr, LookedUp, Meant, Steps, Way, follow, identifier
+from cortex.frontend.torch.steps import (
+    NOWHERE,
+    Attr,
+    LookedUp,
+    Meant,
+    Steps,
+    Way,
+    first_attributes,
+    follow,
+    identifier,
+    replaced,
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class TorchAccessors(Accessors):
         own = [name for name in names if name not in self._relations]
         steps = [self._steps[name] for name in own if name in self._steps]
         read = {name for name in own if name not in self._steps}
-        return super().meanings(read | {way[0].name for way in steps if way and isinstance(way[0], Attr)})
+        return super().meanings(read | first_attributes(steps))
 
     def name(self, steps: Steps) -> str:
         """The name of what the steps lead to; always the same one."""
@@ -167,6 +178,9 @@ class TorchAccessors(Accessors):
 
     def meant(self, steps: Steps) -> Steps:
         """The steps, with the user's meaning of attributes."""
+        return replaced(steps, self._with_meaning)
+
+    def _with_meaning(self, steps: Steps) -> Steps:
         first = steps[0] if steps else None
         if not isinstance(first, Attr) or first.name not in self._sources:
             return steps

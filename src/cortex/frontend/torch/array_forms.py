@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from cortex.frontend.signals import Restart
 from cortex.frontend.torch.calls import PASSING
 from cortex.frontend.torch.categories import form
-from cortex.frontend.torch.standins import FORM, ask_value
-from cortex.frontend.torch.steps import Steps
+from cortex.frontend.torch.standins import ask_value
+from cortex.frontend.torch.steps import FORM, Steps
 from cortex.ra.ir import Field
 
 if TYPE_CHECKING:

@@ -8,39 +8,21 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
-from cortex.frontend.builder import builder
+from cortex.frontend.builder import Value, builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute, IndexableAttribute, StandIn
 from cortex.frontend.torch.fields import field_tensor, unchangeable
-from cortex.frontend.torch.number import known
+from cortex.frontend.torch.number import as_field
 from cortex.frontend.torch.tensor import TorchTensor, of_numpy
 from cortex.frontend.torch.tokens import is_constructing
 
-OPERATORS = (
-    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow", "neg",
-    "pos", "abs",
-)  # fmt: skip
-"""Special methods that compute with the field."""
 IN_PLACE = (
-    "iadd",
-    "isub",
-    "imul",
-    "itruediv",
-    "imatmul",
-    "ipow",
-    "ifloordiv",
-    "imod",
-    "iand",
-    "ior",
-    "ixor",
-    "setitem",
-)
+    "iadd", "isub", "imul", "itruediv", "imatmul", "ipow", "ifloordiv", "imod", "iand", "ior", "ixor", "setitem",
+)  # fmt: skip
 """Special methods that change tensors, arrays and lists in place."""
-OF_ARRAYS = ("floordiv", "rfloordiv", "mod", "rmod")
-"""Special methods that compute with the field where it is an array, and ask for its value where it is a number."""
 
 
 class TorchAttribute(Attribute):
@@ -123,32 +105,28 @@ class TorchAttribute(Attribute):
             f"array, torch.from_numpy(table)[node.{self._cortex_name}]."
         )
 
-    def __eq__(self, other: object) -> Any:
-        return self._cortex_compare("eq", known(other))
-
-    def __ne__(self, other: object) -> Any:
-        return self._cortex_compare("ne", known(other))
-
-    def __lt__(self, other: Any) -> Any:
-        return self._cortex_compare("lt", known(other))
-
-    def __le__(self, other: Any) -> Any:
-        return self._cortex_compare("le", known(other))
-
-    def __gt__(self, other: Any) -> Any:
-        return self._cortex_compare("gt", known(other))
-
-    def __ge__(self, other: Any) -> Any:
-        return self._cortex_compare("ge", known(other))
-
     __hash__ = Attribute.__hash__
 
-    def _cortex_compare(self, name: str, other: object) -> Any:
+    def _cortex_apply(self, fn: str, special: str, *others: Any, reflected: bool = False) -> Any:
+        return super()._cortex_apply(fn, special, *map(as_field, others), reflected=reflected)
+
+    def _cortex_compare(self, fn: str, other: object) -> Any:
         """Elementwise with tensors; else what the module does depends on it."""
-        method = f"__{name}__"
-        if other is not None and (isinstance(other, TorchTensor | torch.Tensor) or self._cortex_is_array()):
-            return getattr(field_tensor(self), method)(other)
-        return getattr(Attribute, method)(self, other)
+        if isinstance(other, TorchTensor | torch.Tensor):
+            return self._cortex_elementwise(f"__{fn}__", other)
+        return super()._cortex_compare(fn, as_field(other))
+
+    def _cortex_compute(self, fn: str, operands: tuple[Any, ...]) -> Any:
+        for x in operands:
+            if isinstance(x, Attribute) and x._cortex_sample() is ABSENT:
+                field_tensor(x)  # which asks for an example where it may be a tensor
+        return super()._cortex_compute(fn, operands)
+
+    def _cortex_elementwise(self, special: str, *others: Any) -> Any:
+        return getattr(field_tensor(self), special)(*others)
+
+    def _cortex_wrapped(self, value: Value) -> Any:
+        return TorchTensor(value)
 
 
 class IndexableTorchAttribute(TorchAttribute, IndexableAttribute):
@@ -166,25 +144,11 @@ def torch_attribute(owner: StandIn, name: str) -> Attribute:
     return found if isinstance(found._cortex_sample(), int | float) else IndexableTorchAttribute(owner, name)
 
 
-def _of_array(name: str) -> Any:
-    """The operator of tensors where the field is an array; else what it is of a number, whose value is asked for."""
-    special = f"__{name}__"
-    of_number = getattr(IndexableAttribute, special, None)
-
+def _matmul(name: str) -> Any:
     def operator(self: Any, *args: Any) -> Any:
-        if self._cortex_is_array():
-            return getattr(field_tensor(self), special)(*args)
-        return NotImplemented if of_number is None else of_number(self, *args)
+        return getattr(field_tensor(self), name)(*args)
 
-    operator.__name__ = special
-    return operator
-
-
-def _operator(name: str) -> Any:
-    def operator(self: Any, *args: Any) -> Any:
-        return getattr(field_tensor(self), f"__{name}__")(*args)
-
-    operator.__name__ = f"__{name}__"
+    operator.__name__ = name
     return operator
 
 
@@ -201,7 +165,5 @@ def _change(name: str) -> Any:
 
 for _name in IN_PLACE:
     setattr(TorchAttribute, f"__{_name}__", _change(f"__{_name}__"))
-for _name in OPERATORS:
-    setattr(TorchAttribute, f"__{_name}__", _operator(_name))
-for _name in OF_ARRAYS:
-    setattr(TorchAttribute, f"__{_name}__", _of_array(_name))
+for _name in ("__matmul__", "__rmatmul__"):
+    setattr(TorchAttribute, _name, _matmul(_name))

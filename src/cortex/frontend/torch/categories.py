@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import types
+from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-PLAIN = (str, int, float, complex, bytes, np.generic)
+PLAIN = (str, int, float, complex, bytes, np.generic, Decimal, Fraction)
 METHODS = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, types.FunctionType)
 
 

@@ -17,6 +17,7 @@ from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.constants import NotConstant, computed_now
 from cortex.frontend.torch.content import Content, Integers, integers
+from cortex.frontend.torch.exact import checked, of_fields
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
 from cortex.frontend.torch.number import Number
 from cortex.frontend.torch.numpy_arrays import as_numpy, is_of_numpy
@@ -65,6 +66,9 @@ class Dispatcher:
         return self._called(function, args, kwargs)
 
     def _called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        exact = of_fields(function, args, kwargs)
+        if exact is not None:
+            return self.noted(self.symbolic(exact))
         entry = table().get(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             try:
@@ -100,7 +104,10 @@ class Dispatcher:
             del kwargs["out"]
         meta = _on_meta(function, args, kwargs) if entry.checked else None
         _bind(function, entry.run, args, kwargs)
-        return self.noted(_wrap(function, entry.run(*args, **kwargs), meta))
+        result = entry.run(*args, **kwargs)
+        if isinstance(result, Value) and isinstance(meta, torch.Tensor) and meta.dtype in WHOLE_TYPES:
+            result = entry.run(*map(checked, args), **kwargs)  # torch computes with integers, and this with floats
+        return self.noted(_wrap(function, result, meta))
 
     def noted(self, result: Any) -> Any:
         """`result`, which is remembered if it is a symbolic tensor."""

@@ -10,6 +10,7 @@ import torch
 from cortex.frontend import pointwise
 from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
+from cortex.frontend.field_arithmetic import compute, is_exact
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.content import integers, whole_field, whole_fields
@@ -43,10 +44,12 @@ def _field_tensor(x: Attribute) -> TorchTensor:
         return TorchTensor(whole_fields(x, shape[0]), meta_tensor(shape, _whole_type(x)), frozen)
     if whole and all(n == 1 for n in shape):
         return TorchTensor(integers([whole_field(x)], shape), meta_tensor(shape, _whole_type(x)), frozen)
-    value = x._cortex_value()
     if _is_truth(x._cortex_sample()):
-        return TorchTensor(pointwise.comparison("ne", value, pointwise.fill(0.0)), frozen=frozen)
-    return TorchTensor(value, meta_tensor(value.shape, _whole_type(x) if whole else torch.float32), frozen)
+        return TorchTensor(pointwise.comparison("ne", x._cortex_value(), pointwise.fill(0.0)), frozen=frozen)
+    value = (compute("exactly", (x,)) if whole else x)._cortex_value()
+    made = TorchTensor(value, meta_tensor(value.shape, _whole_type(x) if whole else torch.float32), frozen)
+    made._cortex_field = x if is_exact(x) else None
+    return made
 
 
 def _whole_type(x: Attribute) -> torch.dtype:

@@ -12,8 +12,8 @@ from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import PASSING, Relation
 from cortex.frontend.torch.looks import Look
+from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.roles import Role
-from cortex.frontend.torch.standins import NodeList, NodeTuple
 from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.ra.ir import Hop, Item, Length, Let, Slot, State

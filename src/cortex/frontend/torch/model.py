@@ -37,6 +37,7 @@ from cortex.frontend.torch.look_into import look_into, named, refuse_other_resul
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
 from cortex.frontend.torch.mode import tracing_mode
+from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
@@ -46,7 +47,7 @@ from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
-from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, present
+from cortex.frontend.torch.standins import TorchNode, present
 from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
@@ -92,8 +93,7 @@ class TorchModel(TracedModel):
         """Roles whose callers pass different values by different ways."""
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
-        self._instead: Mapping[str, str] = {}
-        """States that are kept as another one, which is equal."""
+        self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
 

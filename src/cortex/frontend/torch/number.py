@@ -6,8 +6,9 @@ computed with it, it is the field; whatever else is done with it is done to the 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -16,38 +17,35 @@ import torch
 
 from cortex.frontend.builder import OTHER_NODE, Builder, Value, asked_by_user, builder
 from cortex.frontend.facts import ORDER
+from cortex.frontend.field_arithmetic import compute, is_guarded
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.fields import field_tensor
-from cortex.frontend.torch.tensor import TorchTensor, call
+from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.tokens import is_constructing
 
 WITH_TENSORS = ("add", "sub", "mul", "truediv", "radd", "rsub", "rmul", "rtruediv")
-PYTHON = (
+COMPUTED = (
     *WITH_TENSORS, "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "divmod", "rdivmod",
     "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rlshift", "rshift", "rrshift", "neg", "pos", "abs", "invert",
-    "round", "trunc", "floor", "ceil", "eq", "ne", "int", "complex", "bool", "hash", "str", "repr", "format",
+    "round", "trunc", "floor", "ceil",
 )  # fmt: skip
+"""Special methods that are those of the field (field_arithmetic.py)."""
+COMPARED = ("eq", "ne", *ORDER)
+PYTHON = ("int", "complex", "bool", "hash", "str", "repr", "format")
 """Special methods that are those of the number."""
-SCALING = {
-    "mul": (operator.mul, torch.mul),
-    "rmul": (operator.mul, torch.mul),
-    "truediv": (operator.truediv, torch.div),
-}
-"""What single precision does as well as Python: nothing is lost by it but the last digit."""
-NUMBERS = (int, float, np.integer, np.floating)
+NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 
 
 class Number:
-    """`kind(node.x)`, where that is a number of this kind already or an integer that becomes a float; then `scaled`."""
+    """`kind(node.x)`: a field, which may be computed, that holds numbers of this kind."""
 
-    __slots__ = ("_cortex_builder", "_cortex_field", "_cortex_kind", "_cortex_scaled")
+    __slots__ = ("_cortex_builder", "_cortex_field", "_cortex_kind")
 
-    def __init__(self, field: Attribute, kind: type, scaled: tuple[tuple[str, float], ...] = ()) -> None:
+    def __init__(self, field: Attribute, kind: type) -> None:
         self._cortex_field = field
         self._cortex_kind = kind
-        self._cortex_scaled = scaled
         self._cortex_builder: Builder = builder()
 
     def _cortex_own(self) -> Attribute:
@@ -57,19 +55,12 @@ class Number:
 
     def _cortex_number(self) -> Any:
         """The number, which decides what kind of node this is."""
-        number = self._cortex_kind(self._cortex_own()._cortex_tag())
-        for name, by in self._cortex_scaled:
-            number = SCALING[name][0](number, by)
-        return number
+        return self._cortex_kind(self._cortex_own()._cortex_tag())
 
     def _cortex_tensor(self) -> TorchTensor:
         """What torch makes of the number."""
         made = field_tensor(self._cortex_own())
-        if self._cortex_kind is float:
-            made = TorchTensor(made._cortex_value())
-        for name, by in self._cortex_scaled:
-            made = call(SCALING[name][1], made, by)
-        return made
+        return TorchTensor(made._cortex_value()) if self._cortex_kind is float else made
 
     def _cortex_value(self) -> Value:
         return self._cortex_tensor()._cortex_value()
@@ -116,24 +107,21 @@ def _method(name: str) -> Callable[..., Any]:
     special = f"__{name}__"
 
     def method(self: Number, *others: Any) -> Any:
-        if name in WITH_TENSORS and isinstance(others[0], torch.Tensor | Attribute):
-            return getattr(self._cortex_tensor(), special)(*others)
-        if name in SCALING and self._cortex_kind is float and type(others[0]) in (int, float) and others[0]:
-            return Number(self._cortex_own(), float, (*self._cortex_scaled, (name, others[0])))
         return getattr(self._cortex_number(), special)(*known(others))
 
     method.__name__ = special
     return method
 
 
-def _ordering(name: str) -> Callable[..., Any]:
+def _of_field(name: str) -> Callable[..., Any]:
     special = f"__{name}__"
 
-    def method(self: Number, other: Any) -> Any:
-        is_itself = not self._cortex_scaled and type(self._cortex_own()._cortex_sample()) is self._cortex_kind
-        if is_itself and type(other) in (int, float):
-            return getattr(self._cortex_own(), special)(other)  # which need not ask for the number
-        return getattr(self._cortex_number(), special)(known(other))
+    def method(self: Number, *others: Any) -> Any:
+        if name in WITH_TENSORS and isinstance(others[0], torch.Tensor):
+            return getattr(self._cortex_tensor(), special)(*others)
+        if self._cortex_kind is int and name in COMPUTED and all(type(x) is int for x in others):
+            return getattr(self._cortex_number(), special)(*others)  # sizes and bounds: torch takes no other numbers
+        return as_number(getattr(self._cortex_own(), special)(*map(as_field, others)))
 
     method.__name__ = special
     return method
@@ -141,22 +129,31 @@ def _ordering(name: str) -> Callable[..., Any]:
 
 for _name in PYTHON:
     setattr(Number, f"__{_name}__", _method(_name))
-for _name in ORDER:
-    setattr(Number, f"__{_name}__", _ordering(_name))
+for _name in (*COMPUTED, *COMPARED):
+    setattr(Number, f"__{_name}__", _of_field(_name))
+
+
+def as_field(x: Any) -> Any:
+    """The field that a number is, and anything else itself."""
+    return x._cortex_own() if type(x) is Number else x
+
+
+def as_number(x: Any) -> Any:
+    """The number that a field holds, and anything else itself."""
+    if type(x) is tuple:
+        return tuple(map(as_number, x))
+    sample = x._cortex_sample() if isinstance(x, Attribute) else None
+    return Number(x, type(sample)) if type(sample) in (int, float) else x
 
 
 def number(kind: type) -> Callable[..., Any]:
-    """What `float` or `int` means where it is called: of a field that holds such a number, the field still."""
+    """What `float` or `int` means where it is called: of a field, a field still."""
 
     def convert(*args: Any) -> Any:
-        x = args[0] if len(args) == 1 else None
-        if type(x) is Number:
-            return x if x._cortex_kind is kind else Number(x._cortex_own(), kind) if kind is float else kind(x)
-        sample = x._cortex_sample() if isinstance(x, Attribute) else None
-        wanted = NUMBERS if kind is float else (int, np.integer)
-        if x is None or not isinstance(sample, wanted) or isinstance(sample, bool):
+        x = as_field(args[0]) if len(args) == 1 else None
+        if not isinstance(x, Attribute) or not isinstance(x._cortex_sample(), NUMBERS) or is_guarded():
             return kind(*args)
-        return Number(x, kind)
+        return as_number(x if type(x._cortex_sample()) is kind else compute(kind.__name__, (x,)))
 
     return convert
 
@@ -179,8 +176,8 @@ def known(x: Any) -> Any:
 
 def has_number(x: Any) -> bool:
     """Does `Number` occur anywhere in it?"""
-    if type(x) in (tuple, list):
-        return any(map(has_number, x))
+    if type(x) in (tuple, list, slice):
+        return any(map(has_number, (x.start, x.stop, x.step) if type(x) is slice else x))
     return any(map(has_number, x.values())) if type(x) is dict else type(x) is Number
 
 

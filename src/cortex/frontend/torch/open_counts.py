@@ -20,8 +20,9 @@ from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.facts import Answer, Facts
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
-from cortex.frontend.torch.standins import LENGTH, NodeList, NodeTuple, ask_value
-from cortex.frontend.torch.steps import Attr, Called, Steps
+from cortex.frontend.torch.node_lists import NodeList, NodeTuple
+from cortex.frontend.torch.standins import ask_value
+from cortex.frontend.torch.steps import LENGTH, Attr, Called, Steps
 from cortex.ra.ir import Item, Kind, Length, State, Test
 from cortex.ra.ir import Value as ValueOf
 

@@ -7,8 +7,6 @@ nodes whose attributes can be read in turn. Every answer is recorded as a fact o
 
 from __future__ import annotations
 
-import inspect
-import types
 from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -17,17 +15,38 @@ import numpy as np
 import torch
 
 from cortex.frontend.builder import Value, asked_by_user, builder
+from cortex.frontend.computed import Computed, Constant, constant
 from cortex.frontend.facts import ABSENT, Path, Seen
-from cortex.frontend.spans import fail, is_library
+from cortex.frontend.field_arithmetic import common, is_spread
+from cortex.frontend.signals import NeedsExample
+from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
-from cortex.frontend.torch.calls import ARGUMENT, said
+from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
 from cortex.frontend.torch.fields import field_tensor
 from cortex.frontend.torch.identity import HASH, is_equal, is_same
+from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
+from cortex.frontend.torch.node_methods import Method, TextMethod
 from cortex.frontend.torch.numpy_arrays import array_attribute
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, Of, Steps, text
+from cortex.frontend.torch.steps import (
+    CATEGORY,
+    CLASS,
+    FLOATS,
+    IDENTITY,
+    ITEMS,
+    KEYS,
+    LENGTH,
+    PATTERN,
+    TRUTH,
+    At,
+    Attr,
+    Contains,
+    Has,
+    Steps,
+    text,
+)
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
 from cortex.frontend.torch.tokens import is_constructing
 from cortex.ra.ir import IsNone
@@ -41,6 +60,8 @@ OF_MEMORY = (
     "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
 )  # fmt: skip
 """Attributes of arrays and tensors that their form does not tell."""
+MOST_ITEMS = 64
+"""A list of more numbers is taken for a tensor by code that goes through it."""
 
 
 def tracing() -> TorchBuilder:
@@ -227,6 +248,35 @@ class NodeField(TorchAttribute):
         if isinstance(self._cortex_sample(), DATA):
             tracing().model.array_forms.ask(tracing(), self._cortex_steps)
 
+    def _cortex_is_list(self) -> bool:
+        return isinstance(self._cortex_sample(), list | tuple)
+
+    # As an operand of a computed field.
+
+    def _cortex_compute(self, fn: str, operands: tuple[Any, ...]) -> Any:
+        ways = [x._cortex_steps for x in operands if isinstance(x, NodeField)]
+        home = common(ways)
+        parts = tuple(x._cortex_steps[len(home) :] if isinstance(x, NodeField) else constant(x) for x in operands)
+        return present(tracing(), (*home, Computed(fn, parts, user_span())))
+
+    def _cortex_computed(self) -> Computed | None:
+        last = self._cortex_steps[-1] if self._cortex_steps else None
+        return last if isinstance(last, Computed) else None
+
+    def _cortex_operands(self) -> tuple[Any, ...]:
+        computed, home = self._cortex_computed(), self._cortex_steps[:-1]
+        return tuple(
+            x.value if isinstance(x, Constant) else present(tracing(), (*home, *x))
+            for x in (() if computed is None else computed.operands)
+        )
+
+    def _cortex_is_spread(self) -> bool:
+        def is_item(steps: Steps) -> bool:
+            return any(isinstance(step, At) and type(step.key) is int for step in steps)
+
+        computed = self._cortex_computed()
+        return computed is not None and is_spread(computed, is_item, self._cortex_operands())
+
     def _cortex_item(self, at: int) -> Any:
         """An item of an array or a list, of whose length the kind of node depends then."""
         self._cortex_ask_length()
@@ -258,6 +308,9 @@ class NodeField(TorchAttribute):
         return bool(ask_value((*self._cortex_steps, Contains(item))))
 
     def __iter__(self) -> Iterator[Any]:
+        sample = self._cortex_sample()
+        if isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+            return iter([self._cortex_item(i) for i in range(len(sample))])
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
 
     def __len__(self) -> int:
@@ -290,98 +343,15 @@ class IndexableNodeField(NodeField, IndexableTorchAttribute):
     def __getitem__(self, key: Any) -> Any:
         if type(key) is int and isinstance(self._cortex_sample(), str) and -len(self) <= key < len(self):
             return TextMethod(self, "__getitem__")(key)
+        sample = self._cortex_sample()
+        if type(key) is int and isinstance(sample, list | tuple) and -len(sample) <= key < len(sample):
+            return self._cortex_item(key % len(sample))
         return super().__getitem__(key)
-
-
-class TextMethod:
-    """A method of a text, before it is called."""
-
-    def __init__(self, owner: NodeField, name: str) -> None:
-        self._owner = owner
-        self._name = name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """A field of the node where that can be, else what the method gives for the value of the text."""
-        steps = tracing().model.texts.steps(self._name, args, kwargs)
-        if steps is None:
-            return getattr(self._owner._cortex_tag(), self._name)(*args, **kwargs)
-        return present(tracing(), (*self._owner._cortex_steps, *steps))
-
-
-class Method:
-    """A method of a node, before it is called."""
-
-    def __init__(self, steps: Steps, owner: TorchNode, name: str) -> None:
-        self._steps = steps
-        self._owner = owner
-        self._name = name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it on what stands for the node, if it is the user's Python; else ask the real node for its result.
-
-        A method that calls itself on other nodes goes through the whole structure, and is asked for its result too.
-        """
-        b = tracing()
-        kind = type(self._owner._cortex_sample)
-        function = getattr(kind, self._name, None)
-        key = (kind, self._name)
-        if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods and _is_plain(function):
-            with b.inside_method(key, function.__code__, self._owner._cortex_steps):
-                return b.model.entry.of_node(function)(self._owner, *args, **kwargs)
-        if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
-            raise fail(
-                f"{said(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "
-                "it is not Python code, or goes through the whole structure. Give it constants, or none."
-            )
-        return present(b, (*self._steps, Called(args)))
-
-
-def _is_plain(function: types.FunctionType) -> bool:
-    """Is it the user's, and no generator?"""
-    return not is_library(function.__code__.co_filename) and not inspect.isgeneratorfunction(function)
-
-
-class NodeList(list[Any]):
-    """What stands for the items of a list that the steps lead to."""
-
-    def __init__(self, steps: Steps, items: list[Any]) -> None:
-        super().__init__(items)
-        self._cortex_steps = steps
-
-
-class NodeTuple(tuple[Any, ...]):
-    """What stands for the items of a tuple."""
-
-    _cortex_steps: Steps
-
-    def __new__(cls, steps: Steps, items: list[Any]) -> NodeTuple:
-        """A tuple of what stands for the items."""
-        made = super().__new__(cls, items)
-        made._cortex_steps = steps
-        return made
-
-
-CLASS = Of("type")
-TRUTH = Of("bool")
-LENGTH = Of("len")
-ITEMS = Of("list")
-KEYS = Of("keys")
-IDENTITY = Of("identity")
-PATTERN = Of("items")
-CATEGORY = Of("category")
-FLOATS = Of("floats")
-FORM = Of("form")
 
 
 def is_stand_in(value: Any) -> bool:
     """Does this stand for a node of the user's, so that a method can be called on it?"""
-    return type(value) is TorchNode or (type(value) in (NodeTuple, NodeList) and _is_nested(value._cortex_steps))
-
-
-def _is_nested(steps: Steps) -> bool:
-    """Is a list or tuple there a node itself, of a structure that consists of them, rather than what a node holds?"""
-    argument = bool(steps) and isinstance(steps[0], Attr) and steps[0].name.startswith(ARGUMENT)
-    return all(isinstance(step, At) and isinstance(step.key, int) for step in steps[argument:])
+    return type(value) is TorchNode or (type(value) in (NodeTuple, NodeList) and is_nested(value._cortex_steps))
 
 
 def ask_value(steps: Steps) -> Any:
@@ -404,12 +374,18 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         refuse_unseen_recursion(b.recursive_code)
     name, path = b.where(steps)
     b.knowledge.read.setdefault(name)
-    sample = b.facts.oracle.sample(name, path)
+    last = steps[-1] if steps else None
+    if isinstance(last, Computed):
+        sample = NodeField(name, steps, path)._cortex_sample()
+        if sample is ABSENT:
+            raise NeedsExample(f"the value of {said(steps)}")
+    else:
+        sample = b.facts.oracle.sample(name, path)
     if sample is ABSENT:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if b.facts.ask(IsNone(name, path)):
+    if not isinstance(last, Computed) and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
@@ -432,13 +408,13 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
 
 def _is_below_list(steps: Steps) -> bool:
     """Is a list or tuple an item of a structure that consists of them? It is looked into only when code does so."""
-    is_item = bool(steps) and isinstance(steps[-1], At) and _is_nested(steps)
+    is_item = bool(steps) and isinstance(steps[-1], At) and is_nested(steps)
     return is_item and ask_value((*steps, FLOATS)) == "none"
 
 
 def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
-    is_plain = not _is_nested(steps) and name not in b.model.links.itemized
+    is_plain = not is_nested(steps) and name not in b.model.links.itemized
     numbers = all(isinstance(x, int | float) for x in sample)
     if is_plain and numbers and _may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
         b.knowledge.tags.setdefault(own)

@@ -7,10 +7,12 @@ node itself that has such a way for a meaning.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, assert_never
 
+from cortex.frontend.computed import Computed, Constant, evaluate, shown
+from cortex.frontend.computed import identifier as identifier_of
 from cortex.frontend.torch.categories import category, class_name, floats, form, identity, keys, pattern
 
 
@@ -97,7 +99,18 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "form": form,
 }
 
-Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant | LookedUp
+CLASS = Of("type")
+TRUTH = Of("bool")
+LENGTH = Of("len")
+ITEMS = Of("list")
+KEYS = Of("keys")
+IDENTITY = Of("identity")
+PATTERN = Of("items")
+CATEGORY = Of("category")
+FLOATS = Of("floats")
+FORM = Of("form")
+
+Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant | LookedUp | Computed
 Steps: TypeAlias = tuple[Step, ...]
 
 NOWHERE = (AttributeError, IndexError, KeyError, TypeError)
@@ -124,40 +137,76 @@ def follow(x: Any, steps: Steps) -> Any:
                 x = function(x)
             case LookedUp():
                 x = step.of(x)
+            case Computed():
+                x = _evaluate(step, x)
             case _:
                 assert_never(step)
     return x
 
 
+def _evaluate(computed: Computed, x: Any) -> Any:
+    return evaluate(computed, lambda steps: follow(x, steps))
+
+
+def replaced(steps: Steps, change: Callable[[Steps], Steps]) -> Steps:
+    """Steps with other ones in place of those that begin at the object: `change` of them, and of operands."""
+    first = steps[0] if steps else None
+    if not isinstance(first, Computed):
+        return change(steps)
+    operands = tuple(x if isinstance(x, Constant) else replaced(x, change) for x in first.operands)
+    return (replace(first, operands=operands), *steps[1:])
+
+
+def first_attributes(ways: Iterable[Steps]) -> set[str]:
+    """The attributes of the object itself that steps, and operands of what they compute, begin with."""
+    found: set[str] = set()
+
+    def note(steps: Steps) -> Steps:
+        if steps and isinstance(steps[0], Attr):
+            found.add(steps[0].name)
+        return steps
+
+    for steps in ways:
+        replaced(steps, note)
+    return found
+
+
 def text(steps: Steps, start: str = "node") -> str:
     """As the user would write it."""
-    shown = start
+    told = start
     for step in steps:
         match step:
             case Attr(name):
-                shown += f".{name}"
+                told += f".{name}"
             case At(key):
-                shown += f"[{key!r}]"
+                told += f"[{key!r}]"
             case Called(args):
-                shown += f"({', '.join(map(repr, args))})"
+                told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):
-                shown = f"{name}({shown})"
+                told = f"{name}({told})"
             case Contains(key):
-                shown = f"{key!r} in({shown})"
+                told = f"{key!r} in({told})"
             case Has(name):
-                shown = f"has_{name}({shown})"
+                told = f"has_{name}({told})"
             case LookedUp(name, None):
-                shown = f"{name}[{shown}]"
+                told = f"{name}[{told}]"
             case LookedUp(name, default):
-                shown = f"{name}.get({shown}, {default!r})"
+                told = f"{name}.get({told}, {default!r})"
+            case Computed(fn, operands):
+                told = shown(fn, [repr(x.value) if isinstance(x, Constant) else text(x, told) for x in operands])
             case _:
                 assert_never(step)
-    return shown
+    return told
 
 
 def identifier(steps: Steps) -> str:
     """A name for it in the model: the attribute's own where it is one, else `left_word`, `children_0`, `leaves`."""
-    return re.sub(r"\W+", "_", text(steps, "")).strip("_") or "self"
+    is_computed = any(isinstance(step, Computed) for step in steps)
+    return f"computed_{identifier_of(text(steps, ''))}" if is_computed else _identifier(text(steps, "")) or "self"
+
+
+def _identifier(told: str) -> str:
+    return re.sub(r"\W+", "_", told).strip("_")
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     _cortex_viewed: bool
     _cortex_is_numpy: bool
     """Is it an array of NumPy's in the user's code?"""
+    _cortex_field: Any
+    """The field that it is, where Python computes with it in more than single precision."""
 
     def __new__(cls, held: Content | View, meta: torch.Tensor | None = None, frozen: str = "") -> TorchTensor:
         """`frozen` is what to say to who changes it in place, where that must not be."""
@@ -63,6 +65,7 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
         made._cortex_frozen = frozen
         made._cortex_viewed = False
         made._cortex_is_numpy = False
+        made._cortex_field = None
         return made
 
     def __init__(self, *_: object, **__: object) -> None:

@@ -27,6 +27,7 @@ from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
 from cortex.frontend.torch.identity import NodeId
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
+from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.number import known
 from cortex.frontend.torch.outside import Outside
 from cortex.frontend.torch.recursion import refuse_generator
@@ -34,7 +35,7 @@ from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.shared_tensors import Lent, freeze, lend
-from cortex.frontend.torch.standins import NodeList, NodeTuple, TorchNode, is_stand_in
+from cortex.frontend.torch.standins import TorchNode, is_stand_in
 from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.steps import Attr, Steps
 from cortex.frontend.torch.unknown import Unknown, blur

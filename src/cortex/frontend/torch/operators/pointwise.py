@@ -13,6 +13,7 @@ from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn, UnaryFn, arith
 from cortex.frontend.power import power, raised
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, broadcast, integers
+from cortex.frontend.torch.exact import checked, is_whole, whole_arithmetic, whole_comparison
 from cortex.frontend.torch.operators.inplace import in_place
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
@@ -26,27 +27,51 @@ def _unary(fn: UnaryFn) -> Callable[..., Value]:
 
 
 def _binary(fn: ArithmeticFn) -> Callable[..., Value]:
-    return lambda input, other: arithmetic(fn, value_of(input), value_of(other))
+    return lambda input, other: arithmetic(fn, *_both(input, other))
 
 
 def _reflected(fn: ArithmeticFn) -> Callable[..., Value]:
     return lambda input, other: arithmetic(fn, value_of(other), value_of(input))
 
 
-def _comparison(fn: ComparisonFn) -> Callable[..., Value]:
-    return lambda input, other: comparison(fn, value_of(input), value_of(other))
+def _comparison(fn: ComparisonFn) -> Callable[..., Content]:
+    def run(input: Any, other: Any) -> Content:
+        found = whole_comparison(fn, input, other)
+        return found if found is not None else comparison(fn, *_both(input, other))
+
+    return run
 
 
-def _add(input: Any, other: Any, alpha: float = 1) -> Value:
-    return arithmetic("add", value_of(input), scaled(value_of(other), alpha))
+def _both(x: Any, y: Any) -> tuple[Value, Value]:
+    """Two operands; where both are integers, only if single precision holds them."""
+    if all(isinstance(each, int) or is_whole(each) for each in (x, y)):
+        x, y = checked(x), checked(y)
+    return value_of(x), value_of(y)
 
 
-def _sub(input: Any, other: Any, alpha: float = 1) -> Value:
-    return arithmetic("sub", value_of(input), scaled(value_of(other), alpha))
+def _sum(fn: Literal["add", "sub"], x: Any, y: Any, alpha: float) -> Content:
+    found = whole_arithmetic(fn, x, y) if alpha == 1 else None
+    if found is not None:
+        return found
+    a, b = _both(x, y)
+    return arithmetic(fn, a, scaled(b, alpha))
 
 
-def _rsub(input: Any, other: Any, alpha: float = 1) -> Value:
-    return arithmetic("sub", value_of(other), scaled(value_of(input), alpha))
+def _add(input: Any, other: Any, alpha: float = 1) -> Content:
+    return _sum("add", input, other, alpha)
+
+
+def _sub(input: Any, other: Any, alpha: float = 1) -> Content:
+    return _sum("sub", input, other, alpha)
+
+
+def _rsub(input: Any, other: Any, alpha: float = 1) -> Content:
+    return _sum("sub", other, input, alpha)
+
+
+def _mul(input: Any, other: Any) -> Content:
+    found = whole_arithmetic("mul", input, other)
+    return found if found is not None else arithmetic("mul", *_both(input, other))
 
 
 def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Value:
@@ -255,7 +280,7 @@ def _negated(input: Any) -> Content:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": _add, **dict.fromkeys(("sub", "subtract"), _sub),
     **dict.fromkeys(("rsub", "__rsub__"), _rsub),
-    **dict.fromkeys(("mul", "multiply"), _binary("mul")),
+    **dict.fromkeys(("mul", "multiply"), _mul),
     **dict.fromkeys(("div", "divide", "true_divide"), _div),
     **dict.fromkeys(("__rtruediv__", "__rdiv__"), _reflected("div")),
     **dict.fromkeys(("pow", "__pow__"), _pow),
