@@ -17,6 +17,7 @@ from cortex.runtime.device import Memory
 from cortex.runtime.storage import Array
 
 REMEDY = "pip install 'cortex-recursive[opencl]'"
+UNKNOWN_PROCESSOR = "unknown target CPU"
 OPTIONS = ("-cl-std=CL1.2",)
 POCL, UNCHANGED = "Portable Computing Language", "-cl-opt-disable"
 """PoCL runs the items of a work-group in loops, and what is optimized before it makes them it may split wrongly."""
@@ -150,6 +151,11 @@ class OpenClDevice:
                 warnings.simplefilter("ignore", cl.CompilerWarning)
                 return cl.Program(self._context, program.source).build(options=options)
         except cl.RuntimeError as error:
+            if is_pocl and UNKNOWN_PROCESSOR in str(error):
+                raise ModelError(
+                    "target='opencl': the PoCL that is installed is older than this processor, and cannot compile for it "
+                    f"({UNKNOWN_PROCESSOR}). Install a newer one, or leave out `target`."
+                ) from None
             raise InternalError(f"{self.name} refuses the kernels of {program.name}:\n{error}") from None
 
 
