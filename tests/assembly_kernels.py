@@ -14,6 +14,7 @@ _JUMP = re.compile(r"^\s+(?:j\w+|b|b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\d+,)\s+(
 _MULTIPLY_ADD = re.compile(r"^(?:v?fn?m(?:add|sub|la|ls)\w*|vdpbf16ps|vpdp\w+|v?pmaddwd)$")
 _ACTIVATION = re.compile(r"^v?f?(?:div|rndscale|round|frint|scalef)")
 _COMMENT = re.compile(r"#\s.*|//.*")
+_ADDRESS = re.compile(r"^movq\s+-?\d*\(%rsp\), %r\w+$")
 _STACK = re.compile(r"\(%[re]sp\b|\[sp\b")
 # Registers that point to the stack if the function says so, and are like any other if it does not.
 _FRAMES = (
@@ -55,8 +56,15 @@ def kernels(assembly: str) -> tuple[Kernel, ...]:
 
 
 def spills(assembly: str) -> tuple[str, ...]:
-    """The instructions of all kernels that read or write the stack."""
-    return tuple(line for k in kernels(assembly) for line in k.spills)
+    """The instructions of all kernels that read or write the stack.
+
+    An address that is read from it behind ten multiply-adds or more does not count: those take longer.
+    """
+    return tuple(line for k in kernels(assembly) for line in k.spills if not _is_hidden(k))
+
+
+def _is_hidden(k: Kernel) -> bool:
+    return len(k.spills) * 10 <= k.multiply_adds and all(_ADDRESS.match(line) for line in k.spills)
 
 
 def _kernel(label: str, lines: list[str], before: list[str]) -> Kernel:

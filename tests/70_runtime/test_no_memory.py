@@ -128,9 +128,7 @@ for count in (2, 3):
 assert threads() == before
 check()
 library.refuse_threads(0)
-for _ in range(50):
-    check()
-assert threads() > before, "the team has no workers"
+check()
 """
 
 

@@ -153,8 +153,8 @@ class OpenClDevice:
         except cl.RuntimeError as error:
             if is_pocl and UNKNOWN_PROCESSOR in str(error):
                 raise ModelError(
-                    "target='opencl': the PoCL that is installed is older than this processor, and cannot compile for it "
-                    f"({UNKNOWN_PROCESSOR}). Install a newer one, or leave out `target`."
+                    "target='opencl': the PoCL that is installed is older than this processor, for which it cannot "
+                    f"compile ({UNKNOWN_PROCESSOR}). Install a newer one, or leave out `target`."
                 ) from None
             raise InternalError(f"{self.name} refuses the kernels of {program.name}:\n{error}") from None
 

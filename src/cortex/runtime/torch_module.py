@@ -383,8 +383,7 @@ class CompiledModule(CalledAsModule):
         model = TorchModel(self._entry, signature)
         alike = [example for example in self._examples if self._interface.constants(example) == key]
         requests = [signature.request(example) for example in alike or [arguments]]
-        with self._entry.undisturbed():
-            return model, self._compile(model, weights, requests)
+        return model, self._compile(model, weights, requests)
 
 
 class LoadedModule(CalledAsModule):

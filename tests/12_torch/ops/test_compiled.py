@@ -41,7 +41,7 @@ def compiled(function: Callable[[Parts, Any], Any], node: Node) -> tuple[list[An
         with tracing_mode(names):
             return tuple(symbolic(x) for x in tensors(function(module, node)))
 
-    fast = cortex.compile(cortex.model(traced), dict(module.named_parameters()), examples=[node])
+    fast = cortex.compile(cortex.model(traced), dict(module.named_parameters()), examples=[node], check=False)
     found = fast(node)
     with torch.no_grad():
         expected = tensors(function(module, node))

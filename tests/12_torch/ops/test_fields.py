@@ -45,6 +45,8 @@ def _hot(n: Any) -> Any:
     return v
 
 
+NAMES = {id(E.weight): "weight"}
+
 FIELDS: dict[str, Callable[[Any], Any]] = {
     "tensor": lambda n: E(torch.tensor([n.word])),
     "tensor_scalar": lambda n: E(torch.tensor(n.word)),
@@ -87,7 +89,7 @@ def test_field(name: str) -> None:
     written = FIELDS[name]
 
     def f(node: Any) -> Any:
-        with tracing_mode({id(E.weight): "weight"}):
+        with tracing_mode(NAMES):
             return tuple(symbolic(x) for x in tensors(written(node)))
 
     trace = Trace(cortex.model(f), {"weight": E.weight})
@@ -114,9 +116,10 @@ def test_real_tensors_are_constants_by_content() -> None:
 
 def test_parameters_keep_their_names() -> None:
     linear = nn.Linear(4, 2)
+    names = {id(p): f"inner.{name}" for name, p in linear.named_parameters()}
 
     def f(node: Any) -> Any:
-        with tracing_mode({id(p): f"inner.{name}" for name, p in linear.named_parameters()}):
+        with tracing_mode(names):
             return symbolic(linear(node.x) * linear.weight.data.sum())
 
     trace = Trace(cortex.model(f), {f"inner.{name}": p for name, p in linear.named_parameters()})

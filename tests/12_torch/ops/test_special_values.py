@@ -44,7 +44,7 @@ def compiled(operators: Operators, inputs: dict[str, torch.Tensor]) -> list[Any]
         with tracing_mode({}):
             return tuple(symbolic(run(*(getattr(node, name) for name in inputs))) for run in operators.values())
 
-    found = cortex.compile(cortex.model(traced), {}, examples=[node])(node)
+    found = cortex.compile(cortex.model(traced), {}, examples=[node], check=False)(node)
     return [np.asarray(found[i]) for i in range(len(operators))]
 
 

@@ -2,7 +2,8 @@
 
 `%stop` points to the word behind the sizes. Another thread may set this word to anything but 0: the function then
 returns within about a millisecond, and its results mean nothing. A loop looks at the word in every iteration if an
-iteration is long, else after pieces of many iterations. A loop that is short for every request does not look.
+iteration is long, else after pieces of many iterations. A loop that is short for every request does not look, nor does
+one around a loop that looks in every iteration: each look costs the loops over sums a register.
 """
 
 from __future__ import annotations
@@ -53,10 +54,11 @@ def looks(body: tuple[Stmt, ...], lanes: int) -> dict[int, int]:
 
 
 class _Work(NamedTuple):
-    """About how many instructions run, each loop of unknown length once; whether there is such a loop."""
+    """About how many instructions run, each loop of unknown length once; whether there is such a loop, or a look."""
 
     instructions: int
     has_loops: bool
+    looks: bool = False
 
 
 class _Estimate(NamedTuple):
@@ -65,7 +67,7 @@ class _Estimate(NamedTuple):
 
     def of_list(self, body: tuple[Stmt, ...], inner: bool) -> _Work:
         parts = [self.of(s, inner) for s in body]
-        return _Work(sum(p.instructions for p in parts), any(p.has_loops for p in parts))
+        return _Work(sum(p.instructions for p in parts), any(p.has_loops for p in parts), any(p.looks for p in parts))
 
     def of(self, s: Stmt, inner: bool) -> _Work:
         match s:
@@ -80,7 +82,8 @@ class _Estimate(NamedTuple):
 
     def of_branches(self, bodies: list[tuple[Stmt, ...]], inner: bool) -> _Work:
         parts = [self.of_list(body, inner) for body in bodies]
-        return _Work(1 + max((p.instructions for p in parts), default=0), any(p.has_loops for p in parts))
+        longest = max(parts, key=lambda p: p.instructions, default=_Work(0, False))
+        return _Work(1 + longest.instructions, any(p.has_loops for p in parts), longest.looks)
 
     def of_loop(self, s: For, inner: bool) -> _Work:
         is_known = isinstance(s.lo, Int) and isinstance(s.hi, Int)
@@ -89,11 +92,14 @@ class _Estimate(NamedTuple):
         if isinstance(s.lo, Int) and isinstance(s.hi, Int):
             count = max(0, s.hi.value - s.lo.value)
             count = -(-count // self.lanes) if s.kind is LoopKind.VECTORIZED else count
-            if count * cost >= SHORT:
+            if count * cost >= SHORT and not each.looks:
                 self.found[id(s)] = 1 if cost >= LONG else SHORT // cost
-            return _Work(count * cost, each.has_loops)
+            return _Work(count * cost, each.has_loops, each.looks)
+        if each.looks:
+            return _Work(cost, has_loops=True, looks=True)
         if cost >= (HOLDS_LOOPS if each.has_loops else LONG):
             self.found[id(s)] = 1
-        elif cost >= CHEAP or each.has_loops or not inner:
+            return _Work(cost, has_loops=True, looks=True)
+        if cost >= CHEAP or each.has_loops or not inner:
             self.found[id(s)] = SHORT // (LONG if each.has_loops else cost)
         return _Work(cost, has_loops=True)

@@ -27,7 +27,7 @@ SOME = (33, 64, 65, 97, 128, 200)
 ALL_OF_SEVERAL, SOME_OF_SEVERAL, FEW = 4, (9, 33), (0, 1, 3)
 """The same for two lists, whose combinations are checked: `FEW` children in one list go with many in the other."""
 LAST_OF_SEVERAL = 255
-MOST_SPECIAL = 64
+MOST_SPECIAL = 96
 """Code that has more numbers than these to tell others by is given no credit."""
 
 

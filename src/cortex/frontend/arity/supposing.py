@@ -67,7 +67,8 @@ class Supposed(Seen):
     def sample(self, name: str, path: Path) -> Any:
         """The attribute's value; a list of the supposed length."""
         value = super().sample(name, path)
-        if value is None and self.facts.get(IsNone(name, path)) is False:
+        is_supposed = value is None and self.facts.get(IsNone(name, path)) is False
+        if is_supposed and self.knowledge.model.explores:  # of modules, None stands for what is not known
             return ABSENT
         if path or name not in self.lengths or not isinstance(value, list | tuple):
             return value

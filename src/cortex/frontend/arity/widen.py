@@ -110,11 +110,26 @@ def check_items(attempt: Attempt, lists: tuple[str, ...], lengths: Lengths, kind
         same = (
             isinstance(other, Traced)
             and (other.lets, other.results) == (kind.lets, kind.results)
-            and set(asked_of_items(other.guard, lists)) <= {test for test, _ in asked}
+            and all(
+                _matters_not(attempt, lengths, {test: not is_none}, extra, kind)
+                for extra in _facts(other.guard)
+                if _item(extra[0], lists) is not None and extra[0] not in dict(asked)
+            )
         )
         fails_for_none = not isinstance(other, Traced) and not is_none
         if not same and not fails_for_none:
             raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
+
+
+def _matters_not(
+    attempt: Attempt, lengths: Lengths, supposed: Mapping[Test, Answer], extra: tuple[Test, Answer], kind: Traced
+) -> bool:
+    """Does a question with the answers yes and no, asked in that case only, decide nothing but whether it fails?"""
+    test, answer = extra
+    if not isinstance(answer, bool):
+        return False
+    other = attempt(lengths, {**supposed, test: not answer})
+    return not isinstance(other, Traced) or (other.lets, other.results) == (kind.lets, kind.results)
 
 
 @dataclass(frozen=True)

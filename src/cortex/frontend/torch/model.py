@@ -89,8 +89,7 @@ class TorchModel(TracedModel):
         """What holds values of different categories in different nodes."""
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
-        self._by_way: set[str] = set()
-        """Roles whose callers pass different values by different ways."""
+        self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
@@ -118,9 +117,9 @@ class TorchModel(TracedModel):
 
     def serving(self, constants: Constants) -> Serving:
         """What calls need, as far as it is known now."""
-        nodes, relations = self.signature.nodes, dict(self.links.relations)
-        states = self.routine_states()
-        return Serving(constants, self.mode, nodes[0], self.signature.tensors, relations, *self.result(), states)
+        node, relations = self.signature.nodes[0], dict(self.links.relations)
+        tensors, states = self.signature.tensors, self.routine_states()
+        return Serving(constants, self.mode, node, tensors, relations, *self.result(), states)
 
     def routine_states(self) -> tuple[RoutineStates, ...]:
         """Which states hold what recursive routines return and store."""
@@ -208,6 +207,7 @@ class TorchModel(TracedModel):
         stood_for = self._tables.stood_for(dictionaries(self.entry))
         with (
             building(b),
+            self.entry.undisturbed(),
             self.entry.traced(),
             stood_for,
             b.around.watched(),
