@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from cortex.frontend.clock import tick
 from cortex.frontend.fields import Accessors
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.trace import Trace
-from cortex.frontend.weights import Weights
+from cortex.frontend.weights import Source, Weights
 from cortex.ilir import verify as ilir_verify
 from cortex.ilir.ir import Func
 from cortex.ilir.show import show as show_ilir
@@ -58,6 +58,29 @@ from cortex.schedule.windows import Windows, rows_of_all_nodes
 OnPanels = Callable[[Func], tuple[tuple[Step[Func], ...], tuple[Considered, ...]]]
 
 
+class CompileOptions(TypedDict, total=False):
+    """What `compile` takes beside the model and its weights; see there."""
+
+    children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None
+    fields: Mapping[str, Any] | None
+    examples: Any
+    target: Target | GpuTarget | str | None
+    cpu: str | None
+    recursion: tuple[Step[ra.Model], ...] | None
+    choices: Choices | None
+    schedule: Schedule | None
+    threads: int
+    table_bytes: int
+    weights_dtype: str | None
+    check: bool
+
+
+@overload
+def compile(  # type: ignore[overload-overlap]  # models can be called too
+    model: RecursiveModel, weights: Source | None = None, **options: Unpack[CompileOptions]
+) -> Executable: ...
+@overload
+def compile(model: Callable[..., Any], weights: None = None, **options: Unpack[CompileOptions]) -> CompiledModule: ...
 def compile(
     model: Any,
     weights: Any = None,
@@ -74,7 +97,7 @@ def compile(
     table_bytes: int = TABLE_BYTES,
     weights_dtype: str | None = None,
     check: bool = True,
-) -> Any:
+) -> Executable | CompiledModule:
     """Compile a recursive model to native code.
 
     A model is a function decorated with `@cortex.model`, which becomes an `Executable`; or a PyTorch module (or a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -29,15 +29,36 @@ from cortex.saved.names import restore_names
 from cortex.saved.read import UNREADABLE, Program, Saved, SavedPart, not_understood, read
 from cortex.saved.write import Wanted
 
+Children = str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None
+Fields = Mapping[str, Any] | None
 
+
+@overload
 def load(
     path: str | os.PathLike[str],
     *,
-    children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
-    fields: Mapping[str, Any] | None = None,
+    children: Children = None,
+    fields: Fields = None,
+    threads: int | None = None,
+    as_torch: Literal[True],
+) -> LoadedModule: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    children: Children = None,
+    fields: Fields = None,
     threads: int | None = None,
     as_torch: bool = False,
-) -> Any:
+) -> Executable | LoadedModule: ...
+def load(
+    path: str | os.PathLike[str],
+    *,
+    children: Children = None,
+    fields: Fields = None,
+    threads: int | None = None,
+    as_torch: bool = False,
+) -> Executable | LoadedModule:
     """The compiled model that `fast.save(path)` wrote; it computes the same, to the bit.
 
     `children` and `fields` are those of `cortex.compile`. What was said by attribute names is in the file; what was

@@ -47,3 +47,12 @@ def test_types_are_for_users_too() -> None:
 def test_the_command_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "cortex", "--help"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("Usage: cortex ")
+
+
+def test_the_typed_options_are_those_of_compile() -> None:
+    import inspect
+
+    from cortex.compiler import CompileOptions, compile
+
+    taken = [p.name for p in inspect.signature(compile).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    assert taken == list(CompileOptions.__annotations__)
