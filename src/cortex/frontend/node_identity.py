@@ -22,8 +22,8 @@ def refuse_identity(function: Callable[..., Any]) -> None:
         at = next(asks, None) if at is None else at
         if at is not None:
             raise ModelError(
-                "objects are compared by `is` or by id(...) here, and a model is traced with stand-ins for the nodes, "
-                "of which there is another one for each way to a node. Let a field say it: "
+                "objects are compared by `is` or by id(...) here, and a model is traced with stand-ins for nodes and "
+                "what they hold. Compare values by ==. Of nodes, let a field say it: "
                 'fields={"is_twice": lambda node: node.left is node.right}, and test node.is_twice. A torch module may '
                 "compare nodes by `is` and by ==.",
                 span_at(inner, at),
@@ -31,22 +31,33 @@ def refuse_identity(function: Callable[..., Any]) -> None:
 
 
 def compares_objects(code: CodeType) -> int | None:
-    """The offset of an `is` in the code whose right side is no constant, class or function; None without any."""
+    """The offset of an `is` in the code that may compare what a node leads to; None without any.
+
+    `x is None`, `type(x) is Leaf` and comparisons of what is from outside the function do not.
+    """
     before: list[dis.Instruction] = []
     for step in dis.get_instructions(code):
-        if step.opname == "IS_OP" and not _is_from_outside(before):
+        if step.opname == "IS_OP" and not _is_harmless(before):
             return step.offset
         if step.opname not in ("CACHE", "EXTENDED_ARG"):
             before.append(step)
     return None
 
 
-def _is_from_outside(before: list[dis.Instruction]) -> bool:
-    """Is what was loaded last from outside the function, or an attribute of that?"""
-    at = len(before) - 1
+def _is_harmless(before: list[dis.Instruction]) -> bool:
+    right = _operand(before, len(before) - 1)
+    if right is None:
+        return False
+    if before[right].opname == "LOAD_CONST" and any(before[right].argval is x for x in (None, True, False, ...)):
+        return True
+    return before[right - 1].opname == "CALL" or _operand(before, right - 1) is not None
+
+
+def _operand(before: list[dis.Instruction], at: int) -> int | None:
+    """Where something from outside the function, or an attribute of that, is loaded which is on top at `at`."""
     while at >= 0 and before[at].opname == "LOAD_ATTR":
         at -= 1
-    return at >= 0 and before[at].opname in FROM_OUTSIDE
+    return at if at >= 0 and before[at].opname in FROM_OUTSIDE else None
 
 
 def functions_of(function: Callable[..., Any]) -> Iterator[FunctionType]:

@@ -23,7 +23,7 @@ from cortex.schedule.locate import Block, buffers_of, constant_extent
 from cortex.schedule.narrow_inputs import NarrowInputs, inputs_of
 from cortex.schedule.needed_whole import needed_whole
 from cortex.schedule.nest import Nest, nest_of, sum_reads
-from cortex.schedule.pack import Pack
+from cortex.schedule.pack import Pack, sums_in
 from cortex.schedule.parallel_default import Sharing
 from cortex.schedule.registers import AS_REGISTERS_ALLOW, Registers, SumsNest, TileChoice
 from cortex.schedule.tile import Tile
@@ -225,9 +225,14 @@ def _vector_reads(nest: Nest) -> list[Load]:
 
 
 def _is_packable(nest: Nest, load: Load) -> bool:
-    """Does a weight depend on nothing but columns and summed axes, and so not on the node?"""
+    """Does a weight depend on nothing but columns and summed axes, and so not on the node?
+
+    Where the innermost sum is over children, a panel would have as many rows as there are children.
+    """
     loops = [loop for s in (nest.rows, *nest.body) for loop in walk(s) if isinstance(loop, For)]
-    return free_vars(load.index) <= {loop.var for loop in loops if constant_extent(loop) is not None}
+    known = {loop.var for loop in loops if constant_extent(loop) is not None}
+    around = [reductions for reductions, total in sums_in(nest.columns[-1].body, ()) if load in walk(total.value)]
+    return free_vars(load.index) <= known and all(reductions[-1].var in known for reductions in around)
 
 
 def _tile_rows(cluster: Cluster, read: list[tuple[Nest, Load]]) -> str | None:

@@ -94,7 +94,7 @@ def _weights_read(f: Func, loop: For) -> list[WeightUse]:
     around = _constant_loops_around(f, loop.var)
     found: list[WeightUse] = []
     turns: Counter[str] = Counter()
-    for reductions, accumulate in _sums(loop.body, ()):
+    for reductions, accumulate in sums_in(loop.body, ()):
         extents = dict(around)
         for r in reductions:
             if (e := reach(r, extents)) is not None:
@@ -118,12 +118,12 @@ def _depends_on_request(load: Load) -> bool:
     return any(isinstance(n, Index | Load) for i in load.index for n in walk(i))
 
 
-def _sums(body: Block, loops: tuple[For, ...]) -> list[tuple[tuple[For, ...], Accumulate]]:
+def sums_in(body: Block, loops: tuple[For, ...]) -> list[tuple[tuple[For, ...], Accumulate]]:
     """Every accumulation in the reduction loops of a column's body, with those loops."""
     found: list[tuple[tuple[For, ...], Accumulate]] = []
     for s in body:
         if isinstance(s, For):
-            found += _sums(s.body, (*loops, s))
+            found += sums_in(s.body, (*loops, s))
         elif isinstance(s, Accumulate) and loops:
             found.append((loops, s))
     return found

@@ -1,0 +1,67 @@
+"""`is` in models: a stand-in is never the object that it stands for, so what may compare one is refused."""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cortex
+
+
+class Color(Enum):
+    RED = 1
+    BLUE = 2
+
+
+MODE, OTHER = "fast", object()
+WEIGHTS = {"x": np.ones(2, np.float32)}
+
+
+def of_an_enum(n: Any, w: Any) -> Any:
+    return w.x * 2 if n.color is Color.RED else w.x
+
+
+def of_a_text(n: Any, w: Any) -> Any:
+    return w.x * 2 if n.mode is MODE else w.x
+
+
+def of_a_variable(n: Any, w: Any) -> Any:
+    color = n.color
+    return w.x * 2 if color is not Color.RED else w.x
+
+
+def turned_round(n: Any, w: Any) -> Any:
+    return w.x * 2 if Color.RED is n.color else w.x
+
+
+@pytest.mark.parametrize("function", [of_an_enum, of_a_text, of_a_variable, turned_round], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("check", [True, False])
+def test_values_of_nodes_are_refused(function: Any, check: bool) -> None:
+    nodes = [SimpleNamespace(color=Color.RED, mode=MODE)]
+    with pytest.raises(cortex.ModelError, match=r"compared by `is` .*\n(.*\n)*.* is "):
+        cortex.compile(cortex.model(function), WEIGHTS, examples=nodes, check=check)
+
+
+def of_nothing(n: Any, w: Any) -> Any:
+    return w.x * 2 if n.left is None else w.x
+
+
+def of_truth(n: Any, w: Any) -> Any:
+    return w.x * 2 if n.flag is True else w.x
+
+
+def of_what_is_outside(n: Any, w: Any) -> Any:
+    return w.x * 2 if MODE is OTHER else w.x * n.t
+
+
+@pytest.mark.parametrize("function", [of_nothing, of_truth, of_what_is_outside], ids=lambda f: f.__name__)
+def test_what_python_can_answer_is_answered(function: Any) -> None:
+    nodes = [SimpleNamespace(left=None, flag=flag, t=3.0) for flag in (True, 1, False)]
+    model = cortex.model(function)
+    fast = cortex.compile(model, WEIGHTS, examples=nodes[:1])
+    for each in nodes:
+        np.testing.assert_array_equal(fast(each)[0], np.asarray(model.uncompiled(each, WEIGHTS)))
