@@ -20,7 +20,8 @@ test-pythons: $(foreach version,$(PYTHONS),.venv-$(version)/.ready)
 	for version in $(PYTHONS); do .venv-$$version/bin/python -m pytest -q -n 2 --dist worksteal || exit 1; done
 
 .venv-%/.ready: pyproject.toml CMakeLists.txt $(NATIVE)
-	test -x .venv-$*/bin/python || python$* -m venv .venv-$*
+	test -x .venv-$*/bin/python || for python in python$* $(HOME)/.pyenv/versions/$*.*/bin/python; do \
+	    $$python -m venv .venv-$* 2>/dev/null && break; done
 	.venv-$*/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	    print(*(each for each in extras["dev"] if not each.startswith("torch")), sep="\n")' > .venv-$*/dev.txt
 	.venv-$*/bin/pip install --quiet --editable . --requirement .venv-$*/dev.txt
