@@ -16,7 +16,7 @@ from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.node_identity import codes, functions_of
-from cortex.frontend.spans import fail, span_of_function
+from cortex.frontend.spans import fail, refusals, span_of_function
 from cortex.frontend.standin import Attribute, Place, StandIn
 from cortex.frontend.state import StateRecord, child_state, states_of
 from cortex.frontend.state_form import StateForm
@@ -158,7 +158,8 @@ class RecursiveModel(TracedModel):
         """Call the function with a stand-in."""
         b = Builder(k, facts)
         with building(b):
-            result: Any = self.function(Place(()), **k.arguments)
+            with refusals():
+                result: Any = self.function(Place(()), **k.arguments)
             form, values = states_of(result)
         return form, dict(zip(form.names, values, strict=True)), b
 

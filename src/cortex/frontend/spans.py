@@ -9,6 +9,9 @@ import linecache
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from types import CodeType, FrameType
 
@@ -101,9 +104,29 @@ def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
     return expression if isinstance(expression, ast.Call) else None
 
 
+_REFUSED: ContextVar[list[ModelError] | None] = ContextVar("cortex_refused", default=None)
+
+
 def fail(message: str) -> ModelError:
     """A ModelError at the user's expression that is being evaluated: `raise fail("...")`."""
-    return ModelError(message, user_span())
+    error = ModelError(message, user_span())
+    refused = _REFUSED.get()
+    if refused is not None:
+        refused.append(error)
+    return error
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Raise what was refused at last, though the user's code has handled it: `except Exception` is not meant for it."""
+    refused: list[ModelError] = []
+    token = _REFUSED.set(refused)
+    try:
+        yield
+    finally:
+        _REFUSED.reset(token)
+    if refused:
+        raise refused[0]
 
 
 def span_of_error(error: BaseException) -> Span | None:

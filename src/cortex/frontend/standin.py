@@ -8,7 +8,7 @@ name belongs to the user's nodes, hence the `_cortex` names.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
@@ -478,3 +478,6 @@ def _indexes_an_array() -> bool:
         return False
     name = expression.value.id
     return isinstance(frame.f_locals.get(name, frame.f_globals.get(name)), np.ndarray)
+
+
+Sequence.register(IndexableAttribute)  # so that `match node.children:` tries the patterns of lists

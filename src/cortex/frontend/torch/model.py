@@ -19,7 +19,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import Results, TracedModel
 from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
-from cortex.frontend.spans import fail, span_of_function
+from cortex.frontend.spans import fail, refusals, span_of_function
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.array_forms import ArrayForms
@@ -85,8 +85,7 @@ class TorchModel(TracedModel):
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
-        self._mixed: set[Steps] = set()
-        """What holds values of different categories in different nodes."""
+        self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
@@ -192,7 +191,8 @@ class TorchModel(TracedModel):
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
-            result = self._run(b)
+            with refusals():
+                result = self._run(b)
             b.refuse_lost_changes()
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
