@@ -301,7 +301,8 @@ class CompiledModule(CalledAsModule):
             known = compiled_in(self._entry, self._digests)
             if entry is not None:
                 found = digests(entry)
-                if all(found.get(name) == text for name, text in known.items()):
+                is_same = all(found.get(name) == text for name, text in known.items())
+                if is_same and self._untied(entry.weights) is None:
                     self._take(entry.weights)
                 else:
                     self._compile_again(entry, found)
@@ -310,6 +311,11 @@ class CompiledModule(CalledAsModule):
             new = mapping_of(weights)
             same = {name: digest(x) for name, x in new.items() if name in known}
             refuse_changed(same, known, "Load them into the module, and call update(module).")
+            if (untied := self._untied(new)) is not None:
+                raise ModelError(
+                    f"update: '{untied[0]}' and '{untied[1]}' were one tensor when the module was compiled, and are "
+                    "different here. Load them into the module, and call update(module)."
+                )
             self._take(new)
             now = digests(self._entry)
             left = [name for name in self._interface.outside if name not in new]
@@ -320,6 +326,16 @@ class CompiledModule(CalledAsModule):
                     "was read, and stays as it was in the compiled module. update(module) reads it.",
                     stacklevel=2,
                 )
+
+    def _untied(self, weights: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Two names of one tensor of the module as it was compiled whose values are different now."""
+        first: dict[int, str] = {}
+        for name, tensor in self._entry.weights.items():
+            other = first.setdefault(id(tensor), name)
+            is_given = other != name and {name, other} <= weights.keys()
+            if is_given and digest(weights[name]) != digest(weights[other]):
+                return other, name
+        return None
 
     def _take(self, weights: Source) -> None:
         """Have weights that the same programs compute with."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 import cortex
 
@@ -198,3 +199,28 @@ def test_update_while_other_threads_call(module: Tree) -> None:
     for thread in threads:
         thread.join()
     assert set(seen) <= possible
+
+
+class Tied(nn.Module):
+    """Two names of one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.one, self.two = nn.Embedding(5, 3), nn.Linear(3, 3), nn.Linear(3, 3)
+        self.two.weight = self.one.weight
+
+    def forward(self, node: Any) -> torch.Tensor:
+        return self.two(self.words(torch.tensor(node.word))) + sum((self.one(self(c)) for c in node.children), 0.0)
+
+
+def test_weights_that_are_one_tensor_no_longer() -> None:
+    tree = SimpleNamespace(word=1, children=[SimpleNamespace(word=2, children=[])])
+    module, other = Tied().eval(), Tied().eval()
+    fast = cortex.compile(module, examples=[tree])
+    fast.update(other.state_dict())
+    torch.testing.assert_close(fast(tree), other(tree).detach())
+    other.two.weight = nn.Parameter(torch.ones(3, 3))
+    with pytest.raises(cortex.ModelError, match=r"'one\.weight' and 'two\.weight' were one tensor"):
+        fast.update(other.state_dict())
+    fast.update(other)
+    torch.testing.assert_close(fast(tree), other(tree).detach())

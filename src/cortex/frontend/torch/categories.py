@@ -72,8 +72,9 @@ def _row_form(dtype: Any, shape: tuple[int, ...] | None) -> str:
 
 
 def identity(value: Any) -> str:
-    """Which member of an enumeration, or which class, a value is."""
-    return f"{type(value).__qualname__}.{getattr(value, 'name', None) or value.__qualname__}"
+    """Which member of an enumeration, or which class, a value is; of other values, of which class they are."""
+    named = getattr(value, "name", None) if isinstance(value, Enum) else getattr(value, "__qualname__", None)
+    return f"{type(value).__qualname__}.{named or ''}"
 
 
 def pattern(items: Any) -> str:
