@@ -44,7 +44,7 @@ class Scheduled:
         verify(scheduled)
         self.func = run(PASSES, scheduled)
         verify(self.func)
-        self.form = linearize(self.model, structures)
+        self.form = linearize(self.model, structures, accessors=trace.accessors)
 
     def worst_error(self) -> float:
         """How far what the interpreter makes of the loops is from what the model means."""

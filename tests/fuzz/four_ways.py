@@ -56,7 +56,6 @@ class FourWays:
         children: Any = None,
     ) -> None:
         """Compile for the kinds of `examples`: now (`early`), or when they are first met."""
-        self._children = children
         given = {"examples": examples} if early else {}
         self.fast = cortex.compile(model, weights, target=target, children=children, **given)  # type: ignore[arg-type]
         self.fast(list(examples))
@@ -90,7 +89,7 @@ class FourWays:
         return Report(_worst(reference, compiled), _worst(reference, wanted), small)
 
     def _interpret_ra(self, m: ra.Model, batch: list[Any]) -> States:
-        form = linearize(m, batch, children=self._children)
+        form = linearize(m, batch, accessors=self.fast._trace.accessors)
         states = ra_interp.run(m, self.fast.weights, form)
         return {name: values[form.arrays["order"]] for name, values in states.items()}
 

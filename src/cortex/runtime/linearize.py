@@ -64,16 +64,19 @@ def linearize(
     *,
     children: str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None = None,
     fields: Mapping[str, Any] | None = None,
+    accessors: Accessors | None = None,
     parts: int | None = None,
 ) -> LinearForm:
     """The linear form of a list of structures or a forest; `children` and `fields` are those of `compile`.
 
+    A model that was traced with `accessors` may have fields that these compute.
     It has windows, of all kinds. With `parts`, it is divided into at most so many parts and tells them; see
     lower/linear_form.py.
     """
     batch = structures if isinstance(structures, Forest) else list(structures)
     windows = tuple(range(len(m.kinds)))
-    made = linearizer(m, Accessors(fields, children), parts=parts is not None, windows=windows)
+    known = Accessors(fields, children) if accessors is None else accessors
+    made = linearizer(m, known, parts=parts is not None, windows=windows)
     return LinearForm(**made.linearize(batch, parts or 1))
 
 

@@ -284,7 +284,6 @@ class LoopsOverRows(Summed):
 REFUSED: dict[str, tuple[type[Summed], tuple[Any, ...]]] = {
     "numpy_attribute": (Repeats, (tree(FOUR.numpy()),)),
     "numpy_computed": (SpreadOfComputed, (tree(FOUR.numpy()),)),
-    "narrow_integers": (Wraps, (tree(T([1, 2, 3, 4]).byte()),)),
     "tensor_in_array": (ContainsTensor, (tree(FOUR),)),
     "rows_counted": (CountsRows, (tree(FOUR), torch.randn(3, 4))),
     "rows_iterated": (LoopsOverRows, (tree(FOUR), torch.randn(3, 4))),
@@ -297,3 +296,11 @@ def test_refused(name: str, golden: Callable[[str, str], None]) -> None:
     with pytest.raises(cortex.ModelError) as raised:
         cortex.compile(made().eval(), examples=[call])(*call)
     golden(f"errors/torch_arrays/{name}", f"{type(raised.value).__name__}: {raised.value}".partition("\n")[0])
+
+
+def test_narrow_integers_wrap_as_those_of_torch() -> None:
+    module = Wraps().eval()
+    fast = cortex.compile(module, examples=[tree(T([1, 2, 3, 4]).byte())])
+    for numbers in ([1, 2, 3, 4], [0, 5, 250, 255]):
+        with torch.no_grad():
+            torch.testing.assert_close(fast(tree(T(numbers).byte())), module(tree(T(numbers).byte())))
