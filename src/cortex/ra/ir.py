@@ -313,6 +313,13 @@ class Value(Node):
 Test: TypeAlias = "IsLeaf | IsAboveLeaves | IsNone | Length | HasLength | Counts | Equals | Compares | Value"
 
 
+def answer_key(answer: Any) -> tuple[Any, ...]:
+    """What answers are told apart by: the class, the value, and that a zero is negative."""
+    if type(answer) is float and answer == 0 and copysign(1, answer) < 0:
+        return float, answer, "negative"
+    return type(answer), answer
+
+
 @node
 class Fact(Node):
     """`test` answers `answer`.
@@ -325,11 +332,8 @@ class Fact(Node):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What answers are told apart by: the class, the value, and that a zero is negative."""
-        answer = self.answer
-        if type(answer) is float and answer == 0 and copysign(1, answer) < 0:
-            return float, answer, "negative"
-        return type(answer), answer
+        """What the answer is told from others by."""
+        return answer_key(self.answer)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Fact) and self.key == other.key and self.test == other.test
