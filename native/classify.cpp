@@ -1,5 +1,6 @@
 // Finding the kind of every node by the model's decision tree.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -48,6 +49,16 @@ nb::object plain(PyObject* value) {
     return PyArray_CheckScalar(item.ptr()) ? nb::object() : plain(item.ptr());
   }
   return {};
+}
+
+// What a plain value is told from others by, as `Fact.key` of ra/ir.py makes it.
+nb::object key_of(const nb::object& value) {
+  const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
+  if (PyFloat_CheckExact(value.ptr())) {
+    const double x = PyFloat_AS_DOUBLE(value.ptr());
+    if (x == 0 && std::signbit(x)) return nb::make_tuple(type, value, "negative");
+  }
+  return nb::make_tuple(type, value);
 }
 
 bool are_plain_texts(PyObject* a, PyObject* b) {
@@ -217,7 +228,7 @@ Branch Request::answer_by_value(const Test& test, std::int32_t node, PyObject* v
         if (text.ptr() == value) return branch;
       const nb::object found = plain(value);
       if (!found.is_valid()) return kUnknown;
-      const nb::tuple key = nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(found.ptr()))), found);
+      const nb::object key = key_of(found);
       PyObject* branch = PyDict_GetItemWithError(test.branches.ptr(), key.ptr());
       if (!branch && PyErr_Occurred()) throw nb::python_error();
       return branch ? static_cast<Branch>(PyLong_AsLong(branch)) : kUnknown;

@@ -31,7 +31,7 @@ bool truth_of(nb::handle value) {
 }
 
 // The key of an answer that is a value: Python takes 1, 1.0 and True for the same key, and a model need not.
-// Where a spec has to tell them apart it gives the pair itself.
+// Where a spec has to tell them apart it gives the key itself (see `Fact.key` of ra/ir.py).
 nb::object typed_answer(nb::handle answer) {
   if (PyTuple_Check(answer.ptr())) return nb::borrow(answer);
   return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(answer.ptr()))), answer);

@@ -17,7 +17,7 @@ import numpy as np
 
 from cortex.package.columns import columns
 from cortex.package.interface import Interface
-from cortex.ra.ir import Model
+from cortex.ra.ir import Model, answer_key
 from cortex.runtime.forest import Forest
 
 WARNINGS = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror")
@@ -139,8 +139,8 @@ def request_bytes(m: Model, forest: Any, prefix: str = "m") -> bytes:
 def _numbers(values: list[Any], column: Any) -> list[Any]:
     match column.what:
         case "codes":
-            known = [(type(v), v) for v in column.values]
-            return [known.index((type(x), x)) if (type(x), x) in known else 1000 for x in values]
+            known = [answer_key(v) for v in column.values]
+            return [known.index(answer_key(x)) if answer_key(x) in known else 1000 for x in values]
         case "lengths":
             return [0 if x is None else len(x) for x in values]
         case _:

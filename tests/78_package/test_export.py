@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,18 @@ def test_clang(exported: Exported) -> None:
 class Node:
     def __init__(self, word: int, *children: Node) -> None:
         self.word, self.children = word, list(children)
+
+
+@pytest.mark.parametrize("is_field", [False, True])
+def test_zeros_have_signs(is_field: bool, exported: Exported) -> None:
+    @cortex.model
+    def zeros(node: Any, w: Any) -> Any:
+        return w.b * len(str(node.x)) * (node.x + 2 if is_field else 1)
+
+    nodes = [SimpleNamespace(x=x) for x in (0.0, -0.0, 1.0, *(() if is_field else (1, True, 0)))]
+    fast = cortex.compile(zeros, {"b": np.ones(2, np.float32)}, examples=nodes)
+    package, program = exported(fast, "zeros")
+    same_bits(package.run(program, [forest_of(fast, nodes)])[0][0], fast(nodes))
 
 
 def module_of(body: str) -> Any:

@@ -110,6 +110,7 @@ BODIES = {
     "node_indexed": 'return w.emb[node["word"]]',
     "node_method": "return w.b if node.is_root() else w.b * 2",
     "tag_object": "return w.b if node.op == object else w.b * 2",
+    "tag_nan": "return w.b if node.cost in (1, math.nan) else w.b * 2",
     # states
     "return_nothing": "h = cortex.tanh(w.b)",
     "return_dict": 'return {"h": w.b}',

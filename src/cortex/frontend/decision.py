@@ -45,18 +45,18 @@ UNTRACED = Untraced()
 
 @dataclass
 class Branch:
-    """A question, and where each answer leads. Answers of different types differ (1 is not True).
+    """A question, and where each answer leads, by the facts that the answers are.
 
     `rest` is where every other answer to `Length` leads.
     """
 
     test: Test
-    answers: dict[tuple[type, Answer], Tree] = field(default_factory=dict)
+    answers: dict[Fact, Tree] = field(default_factory=dict)
     rest: Tree | None = None
 
-    def below(self, key: tuple[type, Answer]) -> Tree | None:
+    def below(self, fact: Fact) -> Tree | None:
         """Where an answer leads."""
-        return self.answers.get(key, self.rest)
+        return self.answers.get(fact, self.rest)
 
 
 Tree: TypeAlias = "Branch | Traced | Untraced"
@@ -106,22 +106,20 @@ class DecisionTree:
         if _is_open(fact):
             at.rest = self._inserted(at.rest, leaf, tuple(others))
         else:
-            key = (type(fact.answer), fact.answer)
-            at.answers[key] = self._inserted(at.answers.get(key), leaf, tuple(others))
+            at.answers[fact] = self._inserted(at.answers.get(fact), leaf, tuple(others))
         return at
 
     def _without(self, at: Tree | None, kind: Traced, guard: tuple[Fact, ...]) -> Tree | None:
         if not isinstance(at, Branch):
             return None if at is kind else at
         fact, *others = guard
-        key = (type(fact.answer), fact.answer)
-        below = self._without(at.rest if _is_open(fact) else at.answers.get(key), kind, tuple(others))
+        below = self._without(at.rest if _is_open(fact) else at.answers.get(fact), kind, tuple(others))
         if _is_open(fact):
             at.rest = below
         elif below is None:
-            at.answers.pop(key, None)
+            at.answers.pop(fact, None)
         else:
-            at.answers[key] = below
+            at.answers[fact] = below
         return at if at.answers or at.rest is not None else None
 
     @property
@@ -140,10 +138,10 @@ class DecisionTree:
         at = self.settled
         while isinstance(at, Branch):
             given = answer(at.test)
-            below = at.below((type(given), given))
+            below = at.below(Fact(at.test, given))
             if below is None and present is not None and isinstance(at.test, IsNone) and given:
                 present[at.test] = False
-                below = at.below((bool, False))
+                below = at.below(Fact(at.test, False))
             at = below
         return at if isinstance(at, Traced) else None
 
@@ -166,17 +164,16 @@ class DecisionTree:
                 found.setdefault(id(at), []).append(kept)
             elif isinstance(at, Branch) and at.rest is not None:
                 assert isinstance(at.test, Length)
-                for (_, count), below in at.answers.items():
-                    assert isinstance(count, int)
-                    test = HasLength(at.test.name, count, at.test.path)
-                    stack.append((below, (*asked, Fact(at.test, count)), (*kept, Fact(test, True))))
+                for fact, below in at.answers.items():
+                    assert isinstance(fact.answer, int)
+                    test = HasLength(at.test.name, fact.answer, at.test.path)
+                    stack.append((below, (*asked, fact), (*kept, Fact(test, True))))
                     kept = (*kept, Fact(test, False))
                 stack.append((at.rest, (*asked, Fact(at.test, None)), kept))
             elif isinstance(at, Branch):
-                for (_, answer), below in at.answers.items():
-                    fact = Fact(at.test, answer)
+                for fact, below in at.answers.items():
                     single = len(at.answers) == 1
-                    other = (*asked, Fact(at.test, not answer))
+                    other = (*asked, Fact(at.test, not fact.answer))
                     idle = single and (_is_implied(fact, asked, knowledge) or _is_idle(fact, other, is_refuted))
                     stack.append((below, (*asked, fact), kept if idle else (*kept, fact)))
         return [(kind, guard) for kind in self.order for guard in found[id(kind)]]
@@ -200,7 +197,7 @@ def settle(at: Tree) -> Tree:
     return settled
 
 
-def _settle_length(test: Test, answers: Mapping[tuple[type, Answer], Tree], rest: Tree | None) -> Tree | None:
+def _settle_length(test: Test, answers: Mapping[Fact, Tree], rest: Tree | None) -> Tree | None:
     common = rest.test if isinstance(rest, Branch) else None
     later = {key: s for key, s in answers.items() if isinstance(s, Branch) and s.test == common}
     if rest is None or not isinstance(rest, Branch) or not later:
@@ -209,7 +206,7 @@ def _settle_length(test: Test, answers: Mapping[tuple[type, Answer], Tree], rest
             return None
         return Branch(test, settled, None if rest is None else settle(rest))
 
-    def under(key: tuple[type, Answer]) -> Tree | None:
+    def under(key: Fact) -> Tree | None:
         of_lengths = {length: below for length, s in later.items() if (below := s.below(key)) is not None}
         return _settle_length(test, of_lengths, rest.below(key))
 

@@ -79,6 +79,14 @@ class FieldComparisons(FieldArithmetic):
             if not self._cortex_is_of_child():
                 return ask()
             return Compared(ask, lambda: value_of(compute(fn, (self, other))._cortex_elementwise("__ne__", 0)))
+        if fn == "eq" and known != known:
+            # `in` takes a NaN for itself where it is the same object, and asks as `==` does, which does not.
+            raise fail(
+                f"node.{self._cortex_name} is compared with NaN, which equals nothing, not even itself. "
+                f"Find NaN with `node.{self._cortex_name} != node.{self._cortex_name}`."
+            )
+        if fn == "ne" and known != known:
+            return True
         if fn in ("eq", "ne") and type(known) in PLAIN_TYPES:
             builder().knowledge.tags.setdefault(self._cortex_name)
             return bool(ask_equals(self._cortex_name, known, path)) is (fn == "eq")

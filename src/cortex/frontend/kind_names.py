@@ -20,9 +20,9 @@ OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 def kind_names(guards: list[tuple[Fact, ...]]) -> list[str]:
     """One name per guard; a number tells apart those that would be called the same."""
     names: list[str] = []
-    answers: dict[Test, set[object]] = {}
+    answers: dict[Test, set[Fact]] = {}
     for fact in (fact for guard in guards for fact in guard):
-        answers.setdefault(fact.test, set()).add(fact.answer)
+        answers.setdefault(fact.test, set()).add(fact)
     for guard in guards:
         stem = kind_name(tuple(f for f in guard if len(answers[f.test]) > 1 or not _is_form(f)))
         name, number = stem, 2

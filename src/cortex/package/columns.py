@@ -16,7 +16,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cortex.errors import ModelError
-from cortex.ra.ir import Compares, Counts, Equals, HasLength, IsAboveLeaves, IsLeaf, IsNone, Length, Model, Test, Value
+from cortex.ra.ir import (
+    Compares,
+    Counts,
+    Equals,
+    HasLength,
+    IsAboveLeaves,
+    IsLeaf,
+    IsNone,
+    Length,
+    Model,
+    Test,
+    Value,
+    answer_key,
+)
 
 What = Literal["integers", "numbers", "codes", "lengths", "presence"]
 
@@ -45,9 +58,9 @@ def columns(m: Model) -> tuple[Column, ...]:
 
 def _column(name: str, dtype: str | None, tests: list[tuple[str, Any]]) -> Column:
     asked = [fact for n, fact in tests if n == name]
-    constants = list(dict.fromkeys((type(c), c) for fact in asked for c in _constants(fact.test, fact.answer)))
-    nullable = any(isinstance(f.test, IsNone) and f.answer is True for f in asked) or (type(None), None) in constants
-    values = tuple(c for _, c in constants if c is not None)
+    named = {answer_key(c): c for fact in asked for c in _constants(fact.test, fact.answer)}.values()
+    nullable = any(isinstance(f.test, IsNone) and f.answer is True for f in asked) or None in named
+    values = tuple(c for c in named if c is not None)
     compared = any(isinstance(f.test, Compares) for f in asked)
     has_length = any(isinstance(f.test, Length | HasLength) for f in asked)
     if has_length and (dtype is not None or values):

@@ -9,7 +9,7 @@ from typing import Any
 from cortex.frontend.facts import ORDER
 from cortex.package.columns import Column
 from cortex.package.literals import array, path_text
-from cortex.ra.ir import Order
+from cortex.ra.ir import Order, answer_key
 
 UNKNOWN = -1
 
@@ -68,13 +68,14 @@ class Decisions:
                 found = _answers(column, lambda v: v == about[1], about[1], yes)
                 return self._text(subject, number, path, found, yes if about[1] is None else no, no)
             case _:
-                known = [(*_typed(key), branch) for key, branch in to.items()]
+                known = [(_key(key), branch) for key, branch in to.items()]
                 # Where integers cannot be told from booleans, or floats from integers, the column's own type is meant.
-                known.sort(key=lambda k: k[0] is not (float if column.is_float else int))
+                known.sort(key=lambda k: k[0][0] is not (float if column.is_float else int))
                 found = []
-                for kind, value, branch in known:
-                    found += _answers(column, lambda v, k=kind, w=value: type(v) is k and v == w, value, branch)  # type: ignore[misc]
-                none = next((branch for _, value, branch in known if value is None), UNKNOWN)
+                for key, branch in known:
+                    found += _answers(column, lambda v, k=key: answer_key(v) == k, key[1], branch)  # type: ignore[misc]
+                none = next((branch for key, branch in known if key[1] is None), UNKNOWN)
+                subject = "SAME_NUMBERS" if column.is_float else subject
                 return self._text(subject, number, path, found, none, UNKNOWN)
 
     def _compares(self, number: int, fn: Order, bound: float, path: Any, yes: int, no: int) -> str:
@@ -158,6 +159,6 @@ def _answer(integer: int, branch: int) -> str:
     return f"{{{low}, 0, {branch}}}"
 
 
-def _typed(key: Any) -> tuple[type, Any]:
-    """The type and the value of an answer, which the tree has as a pair where Python would take it for another."""
-    return key if isinstance(key, tuple) else (type(key), key)
+def _key(answer: Any) -> tuple[Any, ...]:
+    """The key of an answer, which the tree has itself where Python would take the answer for another."""
+    return answer if isinstance(answer, tuple) else answer_key(answer)

@@ -20,7 +20,8 @@ only `OverChildren` turns per-edge values into a per-node one.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from math import copysign
+from typing import Any, Literal, TypeAlias
 
 from cortex.ir.node import Node, node, span_field
 from cortex.ir.source import Span
@@ -312,12 +313,33 @@ class Value(Node):
 Test: TypeAlias = "IsLeaf | IsAboveLeaves | IsNone | Length | HasLength | Counts | Equals | Compares | Value"
 
 
+def answer_key(answer: Any) -> tuple[Any, ...]:
+    """What answers are told apart by: the class, the value, and that a zero is negative."""
+    if type(answer) is float and answer == 0 and copysign(1, answer) < 0:
+        return float, answer, "negative"
+    return type(answer), answer
+
+
 @node
 class Fact(Node):
-    """`test` answers `answer`."""
+    """`test` answers `answer`.
+
+    Facts are equal where no model can tell their answers apart: 1, 1.0 and True differ, and so do 0.0 and -0.0.
+    """
 
     test: Test
     answer: bool | int | float | str | None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What the answer is told from others by."""
+        return answer_key(self.answer)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fact) and self.key == other.key and self.test == other.test
+
+    def __hash__(self) -> int:
+        return hash((self.test, self.key))
 
 
 @node

@@ -194,7 +194,7 @@ def decision_tree(m: Model) -> tuple[Any, ...] | None:
 def _key(fact: Fact) -> Any:
     """The answer as a key: to Python's dictionaries True and 1.0 are 1, to a model that prints them they are not."""
     like_int = isinstance(fact.test, Value) and isinstance(fact.answer, bool | float)
-    return (type(fact.answer), fact.answer) if like_int else fact.answer
+    return fact.key if like_int else fact.answer
 
 
 def variants(m: Model) -> dict[str, Any]:

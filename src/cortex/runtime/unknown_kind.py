@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cortex.frontend.arity.lengths import CheckedLengths
-from cortex.frontend.facts import ORDER
+from cortex.frontend.facts import ORDER, plain
 from cortex.frontend.fields import Accessors
 from cortex.frontend.missing_entry import missing_entry
 from cortex.frontend.torch.accessors import TorchAccessors
@@ -18,6 +18,7 @@ from cortex.ra.ir import (
     Compares,
     Counts,
     Equals,
+    Fact,
     HasLength,
     IsAboveLeaves,
     IsLeaf,
@@ -42,7 +43,7 @@ def why_unknown(m: Model, checked: Sequence[CheckedLengths | None], node: Any, a
         if len(facts) != len(kinds) or facts[0].test.path:
             return ""
         shown, answer = _answer(m, facts[0].test, node, accessors)
-        kinds = [kind for kind, fact in zip(kinds, facts, strict=True) if fact.answer == answer]
+        kinds = [kind for kind, fact in zip(kinds, facts, strict=True) if fact == Fact(fact.test, answer)]
         if not kinds:
             known = ", ".join(dict.fromkeys(repr(fact.answer) for fact in facts))
             return f"{shown} is {answer!r}, and known is {known}"
@@ -115,7 +116,7 @@ def _answer(m: Model, test: Test, node: Any, accessors: Accessors) -> tuple[str,
             is_number = isinstance(value, int | float | np.number)
             return f"(node.{name} {INFIX[fn]} {bound!r})", bool(ORDER[fn](value, bound)) if is_number else value
         case Value(name):
-            return f"node.{name}", accessors.read(node, name, None)
+            return f"node.{name}", plain(accessors.read(node, name, None), name, node)
         case Counts(name, relation):
             equal = accessors.read(node, name, None) == len(accessors.items(node, relation))
             return f"(node.{name} == len(node.{relation}))", bool(equal)

@@ -71,4 +71,4 @@ def _holds(b: TorchBuilder, steps: Steps, fact: Fact) -> bool:
     if not isinstance(test, IsNone):
         b.knowledge.tags.setdefault(name)
     answer = b.facts.ask(replace(test, name=name, path=path))
-    return type(answer) is type(fact.answer) and answer == fact.answer
+    return Fact(test, answer) == fact

@@ -1,4 +1,5 @@
 /* The kind of every node, by the model's decision tree; and the fields that its code reads, and only those. */
+#include <math.h>
 #include <string.h>
 
 #include "cortex_internal.h"
@@ -56,6 +57,7 @@ static int32_t answer(const cortex_linear *l, const cortex_test *test, int32_t n
       case CORTEX_OF_NUMBERS: fits = number == known->number; break;
       case CORTEX_OF_LOW_NUMBERS: fits = number <= known->number; break;
       case CORTEX_OF_HIGH_NUMBERS: fits = number >= known->number; break;
+      case CORTEX_OF_SAME_NUMBERS: fits = number == known->number && !signbit(number) == !signbit(known->number); break;
       case CORTEX_OF_LOW_INTEGERS: fits = integer <= known->integer; break;
       case CORTEX_OF_HIGH_INTEGERS: fits = integer >= known->integer; break;
       default: fits = integer == known->integer;

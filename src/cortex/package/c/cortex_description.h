@@ -34,13 +34,13 @@ typedef struct {
 enum {
   CORTEX_OF_NODE, CORTEX_OF_SLOT, CORTEX_OF_LIST, CORTEX_OF_COUNT,
   CORTEX_OF_INTEGERS, CORTEX_OF_LOW_INTEGERS, CORTEX_OF_HIGH_INTEGERS,
-  CORTEX_OF_NUMBERS, CORTEX_OF_LOW_NUMBERS, CORTEX_OF_HIGH_NUMBERS
+  CORTEX_OF_NUMBERS, CORTEX_OF_LOW_NUMBERS, CORTEX_OF_HIGH_NUMBERS, CORTEX_OF_SAME_NUMBERS
 };
 
 /* A question about the node at the end of `path`: whether it is a leaf (1 or 0), whether it has a child, how many, what
- * a column says, whether that is at most (low) or at least (high) the number of the answer, or whether it is how many
- * children `list` has (1 or 0). `none` is where it leads if there is nothing there, `otherwise` for an answer not
- * listed. */
+ * a column says, whether that is at most (low) or at least (high) the number of the answer or equal with the same
+ * sign (same), or whether it is how many children `list` has (1 or 0). `none` is where it leads if there is nothing
+ * there, `otherwise` for an answer not listed. */
 typedef struct {
   int32_t subject, number, list;
   cortex_path path;
