@@ -75,8 +75,11 @@ def user_span() -> Span | None:
 def running_call() -> ast.Call | None:
     """The user's call that is being evaluated, if it is one."""
     frame = user_frame()
-    if frame is None:
-        return None
+    return None if frame is None else call_in(frame)
+
+
+def call_in(frame: FrameType) -> ast.Call | None:
+    """The call that is being evaluated in a frame, if it is one."""
     at = running_instruction(frame)
     return _call_at(frame.f_code, at) if "CALL" in dis.opname[frame.f_code.co_code[at]] else None
 

@@ -21,6 +21,12 @@ import torch
 
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.classes import (
+    meaning_of_callable,
+    meaning_of_hasattr,
+    meaning_of_isinstance,
+    meaning_of_isscalar,
+)
 from cortex.frontend.torch.identity import is_another, meaning_of_hash, meaning_of_id, meaning_of_is
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.nested import Nested
@@ -81,6 +87,9 @@ MEANINGS = {
     "min": _chosen(min, torch.minimum),
     "id": meaning_of_id,
     "hash": meaning_of_hash,
+    "isinstance": meaning_of_isinstance,
+    "callable": meaning_of_callable,
+    "hasattr": meaning_of_hasattr,
 }
 
 CALLED = {"float": number(float), "int": number(int)}
@@ -111,6 +120,10 @@ FUNCTIONS = (
     (operator.is_not, is_another),
     (id, meaning_of_id),
     (hash, meaning_of_hash),
+    (isinstance, meaning_of_isinstance),
+    (callable, meaning_of_callable),
+    (hasattr, meaning_of_hasattr),
+    (np.isscalar, meaning_of_isscalar),
 )
 """Functions of libraries that have another meaning under any name."""
 
@@ -125,14 +138,23 @@ class _Operator(ModuleType):
         return getattr(operator, name)
 
 
-OPERATOR = _Operator("operator")
+class _Numpy(ModuleType):
+    """`numpy` with that of `isscalar`."""
+
+    isscalar = staticmethod(meaning_of_isscalar)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+MODULES = ((torch, TORCH), (operator, _Operator("operator")), (np, _Numpy("numpy")))
 
 
 def _meant(x: Any, names: Collection[str]) -> Any:
     """What the user's code gets in place of something of a library; None where it gets the thing itself."""
-    if x is torch or x is operator:
-        other = TORCH if x is torch else OPERATOR
-        return other if not vars(type(other)).keys().isdisjoint(set(names) - {"__getattr__"}) else None
+    for module, other in MODULES:
+        if x is module:
+            return other if not vars(type(other)).keys().isdisjoint(set(names) - {"__getattr__"}) else None
     return next((meant for usual, meant in FUNCTIONS if x is usual), None)
 
 
@@ -213,12 +235,14 @@ class Rebuilt:
         return cell if meant is None else CellType(meant)
 
 
-IDENTITY = {"id": meaning_of_id, "hash": meaning_of_hash, NAME: meaning_of_is}
+OF_NODES = {name: MEANINGS[name] for name in ("id", "hash", "isinstance", "callable", "hasattr")} | {
+    NAME: meaning_of_is
+}
 
 
 def comparing_nodes(function: FunctionType, code: CodeType) -> FunctionType:
-    """The function with this code, in which `id`, `hash` and `is` have their meanings for what stands for nodes."""
-    scope = Scope(function.__globals__, {n: x for n, x in IDENTITY.items() if n not in function.__globals__})
+    """The function with this code, in which `id`, `is` and their like have their meanings for what stands for nodes."""
+    scope = Scope(function.__globals__, {n: x for n, x in OF_NODES.items() if n not in function.__globals__})
     made = FunctionType(code, scope, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
     return made

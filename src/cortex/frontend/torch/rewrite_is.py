@@ -3,7 +3,7 @@
 before:  if node.parent.left is node:
 after:   if _cortex_is(node.parent.left, node):
 
-Comparisons with None, True and the like stay. Lines and columns stay too, so that messages show the user's own text.
+Comparisons with None, texts and the like stay. Lines and columns stay too, so that messages show the user's own text.
 """
 
 from __future__ import annotations
@@ -31,10 +31,22 @@ def _compares_objects(code: CodeType) -> tuple[CodeType, int] | None:
     for inner in codes(code):
         before = None
         for step in dis.get_instructions(inner):
-            if step.opname == "IS_OP" and before != "LOAD_CONST":
+            if step.opname == "IS_OP" and before is not None and not _is_left(*before):
                 return inner, step.offset
-            before = before if step.opname in ("CACHE", "EXTENDED_ARG") else step.opname
+            before = before if step.opname in ("CACHE", "EXTENDED_ARG") else (step.opname, step.argval)
     return None
+
+
+@lru_cache(maxsize=512)
+def tells_truth(code: CodeType) -> bool:
+    """Does code compare with True or False by `is`, before or after it is rewritten?"""
+    is_there = any(type(value) is bool for inner in codes(code) for value in inner.co_consts)
+    return is_there and (_compares_objects(code) is not None or any(NAME in inner.co_names for inner in codes(code)))
+
+
+def _is_left(opname: str, value: object) -> bool:
+    """Does an operand of `is` say that Python itself may decide? A field may hold True or False, or what equals it."""
+    return opname == "LOAD_CONST" and type(value) is not bool
 
 
 def rewrite_is(code: CodeType) -> CodeType:
@@ -81,7 +93,7 @@ class _Rewriting(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _part(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
-        is_constant = isinstance(left, ast.Constant) or isinstance(right, ast.Constant)
+        is_constant = any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in (left, right))
         if is_constant or not isinstance(op, ast.Is | ast.IsNot):
             return ast.Compare(left, [op], [right])
         call = ast.Call(ast.Name(NAME, ast.Load()), [left, right], [])

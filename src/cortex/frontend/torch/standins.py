@@ -7,6 +7,7 @@ nodes whose attributes can be read in turn. Every answer is recorded as a fact o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from cortex.frontend.builder import Value, asked_by_user, builder
+from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.computed import Computed, Constant, constant
 from cortex.frontend.facts import ABSENT, Path, Seen
 from cortex.frontend.field_arithmetic import common, is_spread
@@ -24,12 +25,14 @@ from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
+from cortex.frontend.torch.classes import asks_class, is_asking_for_user
 from cortex.frontend.torch.fields import field_tensor
 from cortex.frontend.torch.identity import HASH, is_equal, is_same
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
 from cortex.frontend.torch.node_methods import Method, TextMethod
 from cortex.frontend.torch.numpy_arrays import array_attribute
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
+from cortex.frontend.torch.rewrite_is import tells_truth
 from cortex.frontend.torch.steps import (
     CATEGORY,
     CLASS,
@@ -97,7 +100,7 @@ class TorchNode(Place):
         if type(self._cortex_sample) is dict and name in ("get", "keys", "items", "values"):
             return getattr(self, f"_cortex_{name}")
         found = b.stored(self._cortex_steps, name)
-        return present(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
+        return _read(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
 
     def _cortex_get(self, key: Any, default: Any = None) -> Any:
         if key in self:
@@ -181,7 +184,7 @@ class TorchNode(Place):
             return self._cortex_list()[key]
         if not isinstance(key, str | int):
             raise fail(f"a node is indexed with a {type(key).__name__}; a str or an int is accepted.")
-        return present(tracing(), (*self._cortex_steps, At(key)))
+        return _read(tracing(), (*self._cortex_steps, At(key)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As a method of the node."""
@@ -211,7 +214,13 @@ class NodeField(TorchAttribute):
 
     @property  # type: ignore[misc]  # object's can also be set
     def __class__(self) -> type:
-        return type(self) if is_constructing() or not asked_by_user() else self._cortex_class()
+        if is_constructing():
+            return type(self)
+        frame = sys._getframe(1)
+        if not asked_by_user():
+            return self._cortex_class() if is_tracing() and is_asking_for_user(frame) else type(self)
+        is_tensor = isinstance(self._cortex_sample(), torch.Tensor)
+        return type(self) if is_tensor and not asks_class(frame) else self._cortex_class()
 
     def _cortex_class(self) -> type:
         ask_value((*self._cortex_steps, CLASS))
@@ -367,6 +376,15 @@ def present(b: TorchBuilder, steps: Steps) -> Any:
     if steps not in b.places:
         b.places[steps] = _present(b, steps)
     return b.places[steps]
+
+
+def _read(b: TorchBuilder, steps: Steps) -> Any:
+    """What stands for it, where code may tell True from what equals it by `is`."""
+    found = present(b, steps)
+    if type(found) is not bool or not any(map(tells_truth, b.model.entry.seen_code)):
+        return found
+    ask_value((*steps, CLASS))
+    return type(b.facts.oracle.sample(*b.where(steps)))(found)
 
 
 def _present(b: TorchBuilder, steps: Steps) -> Any:

@@ -1,0 +1,146 @@
+"""What class a field is of: a question about the node, which Python code may ask and torch's own code may not.
+
+    isinstance(node.x, torch.Tensor)     asked: of what class is node.x?
+    torch.where(mask, node.x, 0)         torch asks too, and would read what stands for the tensor as one of its own
+
+Both come down to `__class__`, and C code has no frame that would tell them apart. So `isinstance` and its like get
+another meaning when the user's code is rebuilt (`rebuild.py`). In code that is not rebuilt, `__class__` answers what
+can be seen to be such a question.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+from abc import ABCMeta
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FrameType, UnionType
+from typing import Any
+
+import numpy as np
+import torch
+
+from cortex.frontend.builder import is_tracing
+from cortex.frontend.spans import DISPATCHERS, call_in, fail, running_instruction
+from cortex.frontend.standin import StandIn
+
+ASKING = (isinstance, getattr)
+"""Functions that ask for `__class__` on behalf of their caller."""
+ABSTRACT, FUNCTOOLS = DISPATCHERS
+
+
+def is_asking_for_user(frame: FrameType) -> bool:
+    """Is this frame that of `torch.is_tensor`, which is Python code, or of a function of `functools.singledispatch`?"""
+    code = frame.f_code
+    return code is torch.is_tensor.__code__ or (code.co_filename == FUNCTOOLS and _running(frame) == "LOAD_ATTR")
+
+
+def asks_class(frame: FrameType) -> bool:
+    """Does this frame, from which `__class__` of a tensor was asked for, ask by Python code, and not by torch's?"""
+    code = frame.f_code
+    if code.co_filename == ABSTRACT:
+        return True
+    name = _running(frame)
+    if name in ("LOAD_ATTR", "MATCH_CLASS"):
+        return True
+    if "CALL" not in name:
+        return False
+    call = call_in(frame)
+    if call is not None and _is_asking(frame, call.func):
+        return True
+    is_rebuilt = frame.f_globals.get("isinstance") is meaning_of_isinstance
+    if not is_rebuilt and (_passes_on(code) or (call is None and "isinstance" in code.co_names)):
+        raise fail(
+            f"{code.co_name} asks for the class of a field, and does not call isinstance itself, or its source is not "
+            "at hand. Call it in a function that is defined in a file: isinstance(node.x, torch.Tensor)."
+        )
+    return False
+
+
+def _running(frame: FrameType) -> str:
+    """The name of the instruction that runs."""
+    return dis.opname[frame.f_code.co_code[running_instruction(frame)]]
+
+
+@lru_cache(maxsize=256)
+def _passes_on(code: CodeType) -> bool:
+    """Does code hand `isinstance` to something else, rather than call it? The lowest bit says that it is called."""
+    loads = (step for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
+    return any(step.argval == "isinstance" and not (step.arg or 0) & 1 for step in loads)
+
+
+def _is_asking(frame: FrameType, x: ast.expr) -> bool:
+    match x:
+        case ast.Attribute(attr=name):
+            return any(name == each.__name__ for each in ASKING)
+        case ast.Name(id=name):
+            found = frame.f_locals.get(name, frame.f_globals.get(name, getattr(builtins, name, None)))
+            return any(found is each for each in ASKING)
+    return False
+
+
+def _class_of(x: Any) -> type | None:
+    """The class of what `x` stands for, as a fact; None where it stands for nothing."""
+    if not is_tracing():
+        return None
+    if issubclass(type(x), StandIn):
+        found: type = x._cortex_class()
+        return found
+    return getattr(x, "_cortex_kind", None) if hasattr(type(x), "_cortex_number") else None
+
+
+def _sample(x: Any) -> Any:
+    """What a field or a node of the user's is in the node that is traced."""
+    found = x._cortex_sample
+    return found() if hasattr(type(x), "_cortex_tag") else found
+
+
+def _flat(kinds: Any) -> Iterator[Any]:
+    for kind in kinds if isinstance(kinds, tuple) else kinds.__args__ if isinstance(kinds, UnionType) else (kinds,):
+        if isinstance(kind, tuple | UnionType):
+            yield from _flat(kind)
+        else:
+            yield kind
+
+
+def meaning_of_isinstance(x: Any, kinds: Any) -> bool:
+    """What `isinstance(x, kinds)` means in the user's code."""
+    kind = _class_of(x)
+    if kind is None:
+        return isinstance(x, kinds)
+    if all(type(each) in (type, ABCMeta) or each is torch.Tensor for each in _flat(kinds)):
+        return issubclass(kind, kinds)
+    if not _is_field(x):
+        return issubclass(kind, kinds) if hasattr(type(x), "_cortex_number") else isinstance(x, kinds)
+    x._cortex_ask_form()  # torch.FloatTensor is a question about the elements
+    return isinstance(_sample(x), kinds)
+
+
+def meaning_of_callable(x: Any) -> bool:
+    """What `callable(x)` means in the user's code."""
+    if _class_of(x) is None:
+        return callable(x)
+    return issubclass(type(x), StandIn) and callable(_sample(x))
+
+
+def meaning_of_isscalar(x: Any) -> bool:
+    """What `np.isscalar(x)` means in the user's code."""
+    if _class_of(x) is None:
+        return bool(np.isscalar(x))
+    return not issubclass(type(x), StandIn) or bool(np.isscalar(_sample(x)))
+
+
+def meaning_of_hasattr(x: Any, name: str) -> bool:
+    """What `hasattr(x, name)` means in the user's code; what stands for `x` has special methods of all classes."""
+    is_special = isinstance(name, str) and name.startswith("__")
+    if is_tracing() and (_is_field(x) or (is_special and hasattr(type(x), "_cortex_steps"))):
+        sample, kind = _sample(x), _class_of(x)
+        if is_special or hasattr(kind, name) or not isinstance(sample, torch.Tensor):
+            return hasattr(sample, name)
+    return hasattr(x, name)
+
+
+def _is_field(x: Any) -> bool:
+    return hasattr(type(x), "_cortex_ask_form")
