@@ -71,16 +71,16 @@ class Dispatcher:
             return self.noted(self.symbolic(exact))
         entry = table().get(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
+            why = None
             try:
                 if entry is not None:
                     return self._run(function, entry, args, kwargs)
-                refused = unsupported(function)
             except Unsupported as error:
-                refused = fail(f"{operator_name(function)}: {error}")
+                why = f"{operator_name(function)}: {error}"
             try:
                 return self._of_constants(function, args, kwargs)
             except NotConstant:
-                raise refused from None
+                raise (unsupported(function) if why is None else fail(why)) from None
 
     def _of_constants(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What torch computes now; tensors that share elements with an argument must not be changed later."""
