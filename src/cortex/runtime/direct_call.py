@@ -1,7 +1,7 @@
 """Calls of a compiled module in one native call: arguments to request, request to states, states to tensors.
 
-Everything that a call needs beside its arguments is made here, once for a program in memory (`Loaded`) and the constants
-of the calls. A call that is not quite like the ones before, or meets a new kind of node, takes the long way.
+Everything that a call needs beside its arguments is made here, once for a program in memory (`Loaded`) and the
+constants of the calls. A call that is not quite like the ones before, or meets a new kind of node, takes the long way.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def direct_call(
         match what:
             case ["node"]:
                 expected.append(("node", name, argument(name), None, *default))
-            case [str() as form]:
-                expected.append(("tensor", name, argument(name), form, *default))
+            case [str() as rows]:
+                expected.append(("tensor", name, argument(name), rows, *default))
             case [kind, value] if type(value) is kind:
                 expected.append(("constant", name, argument(name), value, *default))
             case _:

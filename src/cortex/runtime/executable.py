@@ -363,6 +363,8 @@ class Executable(NotCopied):
         with self._lock:
             assert self.in_memory is not None
             self._trace.check_ahead()
+            if self.in_memory.version != self._trace.version:
+                self._compile()
             m = self._trace.model()
             weights = self._trace.weights.arrays(p.name for p in m.params)
             loaded, checked = self.in_memory, self._trace.checked_lengths()
