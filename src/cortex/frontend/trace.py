@@ -253,7 +253,7 @@ class Trace:
         return own
 
     def _draft(self, roots: list[Any]) -> None:
-        """Find out what there is to be known from some structures; without kinds of any arity, which take many traces."""
+        """Find out what there is to be known from some structures, without kinds of any arity: they take long."""
         self._knowledge.is_draft = True
         try:
             for _ in range(MOST_DRAFTS):
