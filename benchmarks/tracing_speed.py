@@ -2,9 +2,9 @@
 
     python benchmarks/tracing_speed.py [--only NAME] [--keep FILE] [--against FILE]
 
-For each of some styles of modules: the processor time of `cortex.compile` when the object code is in the cache, how often
-user code runs for each kind of node while it is traced (routines of the module, without the self-check), and the time of
-a call on a structure of about three nodes. `--keep` writes the figures to a file, `--against` prints those of such a file
+For each of some styles of modules: the processor time of `cortex.compile` when the object code is in the cache, how
+often user code runs for each kind of node while it is traced (routines of the module, without the self-check), and the
+time of a call on a small structure. `--keep` writes the figures to a file, `--against` prints those of such a file
 beside them.
 """
 
@@ -31,9 +31,9 @@ import cortex  # noqa: E402
 
 SIZE, REPEATS, CALLS = 32, 5, 2000
 STYLES = (
-    "child_sum dicts of_none classes enums json root_classifier node_classifier memo even_odd visitor flag up_and_down "
-    "bidirectional accumulated inputs"
-).split()
+    "child_sum", "dicts", "of_none", "classes", "enums", "json", "root_classifier", "node_classifier", "memo",
+    "even_odd", "visitor", "flag", "up_and_down", "bidirectional", "accumulated", "inputs",
+)  # fmt: skip
 
 
 class UpDown(nn.Module):

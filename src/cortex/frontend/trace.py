@@ -235,16 +235,18 @@ class Trace:
 
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
+        if self._model.look_ahead():
+            self._trace_again()
         try:
             with self.in_time():
-                if self._model.look_ahead():
-                    raise Restart
                 check_ahead(self._knowledge, self._tree.order, self._model.code())
         except Restart:
-            self._forget()
-            self._has_forgotten = True
-            self.see([])
-            check_ahead(self._knowledge, self._tree.order, self._model.code())
+            self._trace_again()
+
+    def _trace_again(self) -> None:
+        self._forget()
+        self._has_forgotten = True
+        self.see([])
 
     def _checked(self, kind: Traced, facts: Facts) -> Traced | None:
         """None if the kind is right for the node's number of children, else the kind that it should have."""

@@ -22,8 +22,9 @@ from cortex.frontend.torch.entry import Entry
 from cortex.frontend.torch.routines import RECORDER, Routine
 from cortex.frontend.torch.serving import Mode
 
-MOST_CALLS = 300
-"""Of torch; the rest of a larger structure is like its beginning, mostly."""
+MOST_CALLS, MOST_DEEP, MOST_OBJECTS = 300, 200, 2000
+"""Calls of torch, calls in calls, and objects whose classes are looked at; the rest of a larger structure is like its
+beginning, mostly."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def start(entry: Entry, mode: Mode, arguments: dict[str, Any]) -> tuple[dict[Has
 
 def record(entry: Entry, arguments: dict[str, Any]) -> tuple[Frame, ...]:
     """The calls that the module makes for these arguments, as many as were seen; whatever it writes is undone."""
-    recorder = _Recorder()
+    recorder = _Recorder(_classes(arguments))
     with suppress(Exception, TooLong), recorder.running(), entry.traced():
         run_eagerly(entry, arguments, Counting(MOST_CALLS))
     return tuple(recorder.frames)
@@ -57,8 +58,9 @@ def record(entry: Entry, arguments: dict[str, Any]) -> tuple[Frame, ...]:
 class _Recorder:
     """Sees calls of routines, and makes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: set[type]) -> None:
         self.frames: list[Frame] = []
+        self._classes = classes
         self._running: list[int] = []
         self._kept: list[Any] = []  # so that no two have the same identity
 
@@ -77,9 +79,11 @@ class _Recorder:
             arguments = routine.bind(args, kwargs)
         except TypeError:
             return routine.original(*args, **kwargs)
-        nodes = [name for name, value in arguments.items() if is_node(value) and not isinstance(value, torch.nn.Module)]
+        nodes = [name for name, value in arguments.items() if type(value) in self._classes]
         if len(nodes) != 1:
             return routine.original(*args, **kwargs)
+        if len(self._running) >= MOST_DEEP:
+            raise TooLong
         node = arguments.pop(nodes[0])
         self._kept.append(node)
         passes = any(map(_is_computed, arguments.values()))
@@ -89,6 +93,29 @@ class _Recorder:
             return routine.original(*args, **kwargs)
         finally:
             self._running.pop()
+
+
+def _classes(arguments: dict[str, Any]) -> set[type]:
+    """The classes of the nodes that the arguments lead to."""
+    seen: dict[int, Any] = {}
+    stack = list(arguments.values())
+    while stack and len(seen) < MOST_OBJECTS:
+        x = stack.pop()
+        if id(x) in seen or not (is_node(x) or type(x) in (list, tuple)) or isinstance(x, torch.nn.Module):
+            continue
+        seen[id(x)] = x
+        if type(x) in (list, tuple):
+            stack += x
+        elif isinstance(x, dict):
+            stack += dict.values(x)
+        stack += getattr(x, "__dict__", {}).values()
+        stack += [getattr(x, name, None) for kind in type(x).__mro__ for name in _slots(kind)]
+    return {type(x) for x in seen.values()} - {list, tuple}
+
+
+def _slots(kind: type) -> list[str]:
+    slots = vars(kind).get("__slots__", ())
+    return [slots] if isinstance(slots, str) else list(slots)
 
 
 def _is_computed(x: Any) -> bool:
