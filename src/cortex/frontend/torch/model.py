@@ -171,8 +171,7 @@ class TorchModel(TracedModel):
     def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         """Run the routine that a node stands for a call of."""
         values, b = self._traced(k, facts)
-        oracle = facts.oracle
-        if type(oracle) is Seen:
+        if type(oracle := facts.oracle) is Seen:
             self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
             if not k.is_draft:
                 looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
