@@ -94,10 +94,18 @@ class Arity(Node):
 
 @node
 class Fill(Node):
-    """A constant tensor: `value` everywhere."""
+    """A constant tensor: `value` everywhere. 0.0 and -0.0 are different constants."""
 
     value: float
     shape: tuple[int, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fill) or (self.value, self.shape) != (other.value, other.shape):
+            return False
+        return self.value != 0 or copysign(1.0, self.value) == copysign(1.0, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.shape))
 
 
 @node

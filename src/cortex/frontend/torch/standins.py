@@ -63,8 +63,8 @@ OF_MEMORY = (
     "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
 )  # fmt: skip
 """Attributes of arrays and tensors that their form does not tell."""
-MOST_ITEMS = 64
-"""A list of more numbers is taken for a tensor by code that goes through it."""
+MOST_ITEMS = 256
+"""Code that goes through a list of more numbers is refused: each item would be a field of its own."""
 
 
 def tracing() -> TorchBuilder:
@@ -257,6 +257,10 @@ class NodeField(TorchAttribute):
         if isinstance(self._cortex_sample(), DATA):
             tracing().model.array_forms.ask(tracing(), self._cortex_steps)
 
+    def _cortex_ask_class(self) -> None:
+        """Make it a fact of the node what torch would make of the number, or of the list of numbers."""
+        ask_value((*self._cortex_steps, FLOATS if self._cortex_is_list() else CLASS))
+
     def _cortex_is_list(self) -> bool:
         return isinstance(self._cortex_sample(), list | tuple)
 
@@ -318,7 +322,14 @@ class NodeField(TorchAttribute):
 
     def __iter__(self) -> Iterator[Any]:
         sample = self._cortex_sample()
-        if isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+        if isinstance(sample, list | tuple):
+            if len(sample) > MOST_ITEMS:
+                raise fail(
+                    f"node.{self._cortex_name} has {len(sample)} items, and code that takes the items of a list of "
+                    f"Python's numbers one by one is compiled for {MOST_ITEMS} at most. Make a tensor of it, "
+                    "torch.tensor(...), which is computed with as a whole, or compute what is needed of it when the "
+                    "structure is made."
+                )
             return iter([self._cortex_item(i) for i in range(len(sample))])
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
 

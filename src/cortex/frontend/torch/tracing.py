@@ -44,6 +44,7 @@ from cortex.ra.ir import Hop, State
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.standins import NodeField
 
 
 @dataclass
@@ -90,6 +91,8 @@ class TorchBuilder(Builder):
     """The calls of which the code got something."""
     forms_taken: dict[tuple[str, tuple[Hop, ...]], int] = field(default_factory=dict)
     """Arrays of children whose forms were not asked for, and how many calls had been made then."""
+    typed_by_values: list[NodeField] = field(default_factory=list)
+    """Numbers of Python and lists of them that became tensors: their classes decide the element types."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
     lent: list[Lent] = field(default_factory=list)
