@@ -342,9 +342,15 @@ nb::object Steps::aloud(const Step& step, PyObject* from) {
 
 PyObject* Steps::follow(PyObject* from) const {
   nb::object at = nb::borrow(from);
-  for (const Step& step : steps_) {
-    PyObject* found = take(step, at.ptr());
-    at = found ? nb::steal(found) : aloud(step, at.ptr());
+  try {
+    for (const Step& step : steps_) {
+      PyObject* found = take(step, at.ptr());
+      at = found ? nb::steal(found) : aloud(step, at.ptr());
+    }
+  } catch (nb::python_error& error) {
+    if (!leads_nowhere(error)) throw;
+    nb::object cause = nb::borrow(error.value());
+    structure_error_from(cause, type_name(cause.ptr()) + ": " + nb::cast<std::string>(nb::str(cause)));
   }
   return at.release().ptr();
 }

@@ -74,7 +74,8 @@ class Steps {
   // ("contains", key), ("has", name), ("look up", dictionary, default or None) and ("compute", ...) (computed.hpp).
   explicit Steps(nb::handle source);
 
-  // What the steps lead to, a new reference. Errors of the user's objects pass through.
+  // What the steps lead to, a new reference. A StructureError where they lead nowhere, as with `find`; other errors of
+  // the user's objects pass through.
   PyObject* follow(PyObject* from) const;
 
   // The same, or null where they lead nowhere: there is no such attribute, index or key, or not on such an object.

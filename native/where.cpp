@@ -100,6 +100,11 @@ void Request::absent(const Accessor& read, const Attribute& named, std::int32_t 
 // Errors raised here, which have no traceback, say where already.
 void Request::note_place(nb::python_error& error, const std::string& name, std::int32_t node) const {
   if (is_own_error(error)) {
+    PyObject* cause = PyException_GetCause(error.value().ptr());
+    if (cause) {
+      structure_error_from(nb::steal(cause), "at " + where(node) + ", `" + name + "` of the node leads nowhere: " +
+                                                 nb::cast<std::string>(nb::str(error.value())));
+    }
     if (!error.traceback().is_valid()) return;
     structure_error("at " + where(node) + ", " + nb::cast<std::string>(nb::str(error.value())));
   }

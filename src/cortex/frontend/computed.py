@@ -177,6 +177,12 @@ def plain_of(value: str | int | float) -> str | int | float:
     return int(value) if isinstance(value, int) else float(value)
 
 
+def is_computation(fn: Any, operands: Any, is_operand: Callable[[Any], bool]) -> bool:
+    """Can a computed field be of these? `is_operand` knows what leads to a value."""
+    known = type(operands) is tuple and 1 <= len(operands) <= 2
+    return fn in FUNCTIONS and known and all(isinstance(x, Constant) or is_operand(x) for x in operands)
+
+
 def evaluate(computed: Computed, read: Callable[[Any], Any]) -> Any:
     """The value, where `read` gives those of operands that are no constants."""
     given = [x.value if isinstance(x, Constant) else read(x) for x in computed.operands]

@@ -15,9 +15,10 @@ from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
 from cortex.options import Options
-from cortex.ra.ir import TensorType
+from cortex.ra.ir import TensorType, Test
 
 if TYPE_CHECKING:
+    from cortex.frontend.arity.told import Told
     from cortex.frontend.model import TracedModel
 
 
@@ -45,6 +46,8 @@ class Knowledge:
 
         None for those that did so by chance.
         """
+        self.told: dict[Test, Told] = {}
+        """Questions whose answers follow from the number of children in a list."""
         self.same_length: dict[str, str] = {}
         """Lists of calls on the items of a list, which are as many: the relation's name, and the list's."""
         self.reduced: dict[Site, set[tuple[int, ...]]] = {}

@@ -38,6 +38,8 @@ class TracedModel(ABC):
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
         self.function = function
+        self.told_at: set[tuple[str, int]] = set()
+        """Lines of code that compute remainders and the like of numbers of children (arity/told.py)."""
 
     def closed_over(self) -> list[Any]:
         """The NumPy arrays that the function takes from the scopes around it."""
@@ -53,7 +55,7 @@ class TracedModel(ABC):
             scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
             spaces.append(own := {name: scope[name] for name in names & scope.keys()})
             spaces += [vars(x) for x in own.values() if hasattr(x, "__dict__") and not isinstance(x, type)]
-        return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()))
+        return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()), self.told_at)
 
     def code(self) -> list[Any]:
         """The functions and objects whose code and attributes decide what a node's children are used for."""

@@ -10,6 +10,7 @@ from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, Mentions
 from cortex.frontend.arity.supposing import supposing
+from cortex.frontend.arity.told import answers_alike, is_told
 from cortex.frontend.arity.widen import asked_of_items, fits, open_lengths
 from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts, Oracle, Seen
@@ -37,7 +38,7 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     lengths = _lengths(kind, seen)
     mentioned = k.model.mentions()
     has_entry = checked.checked_at(lengths) == lengths or mentioned.most <= checked.most
-    at = {name: mentioned.alike(n) if has_entry else n for name, n in lengths.items()}
+    at = _alike(k, kind, mentioned, lengths) if has_entry else lengths
     if at != lengths:
         _refuse_too_many(k, mentioned, at)
         if at in checked or agrees_at(k, kind, seen, at):
@@ -52,6 +53,19 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
         return own
     checked.add(lengths)
     return None
+
+
+def _alike(k: Knowledge, kind: Traced, mentioned: Mentions, lengths: Lengths) -> Lengths:
+    """The numbers of children to trace for: such as the kind is asked about, and the model cannot tell from these."""
+    at = {name: mentioned.alike(n) for name, n in lengths.items()}
+    if at == lengths or not is_told(k, kind.guard):
+        return at
+    found = (
+        fewer
+        for less in range(EXACT)
+        if answers_alike(k, kind.guard, fewer := {name: n - less * (n != lengths[name]) for name, n in at.items()})
+    )
+    return next(found, lengths)
 
 
 def with_fewer_children(seen: Seen) -> Oracle | None:

@@ -18,6 +18,7 @@ from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
+from cortex.frontend.arity.told import answers_alike, is_told
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Facts, Oracle
@@ -32,6 +33,9 @@ Attempt = Callable[[Lengths, Mapping[Test, Answer]], Traced | Guard]
 
 FOUND_AT = (5, 8, 33)
 """The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
+
+FOUND_UP_TO = 256
+"""Where such numbers are of another kind, by a remainder or the like, as many others up to this."""
 
 CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
 """For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
@@ -181,8 +185,23 @@ class _Widening:
 
     def _lengths(self, i: int) -> dict[str, int]:
         """Different lengths for different lists, unless they always have the same."""
-        own = {name: FOUND_AT[(i + j) % len(FOUND_AT)] for j, name in enumerate(self._independent())}
+        own = {name: self._found_at(name)[(i + j) % len(FOUND_AT)] for j, name in enumerate(self._independent())}
         return self._linked(own)
+
+    def _found_at(self, name: str) -> tuple[int, ...]:
+        """Numbers to find the pattern in: those for which the node would be asked the same."""
+        if not is_told(self.k, self.kind.guard):
+            return FOUND_AT
+        tried = dict.fromkeys((*FOUND_AT, *range(FOUND_AT[0], FOUND_UP_TO + 1)))
+        found = [n for n in tried if answers_alike(self.k, self.kind.guard, self._linked_to(name, n))]
+        if len(found) < len(FOUND_AT):
+            raise NotAlike("what it does depends on the number of its children")
+        return tuple(found[: len(FOUND_AT)])
+
+    def _linked_to(self, name: str, n: int) -> dict[str, int]:
+        """The length of a list, and of those that are as long."""
+        same = self.k.same_length
+        return {other: n for other in self.chosen if name in (other, same.get(other))}
 
     def _independent(self) -> tuple[str, ...]:
         """The chosen lists whose lengths are not those of others among them."""
@@ -213,6 +232,8 @@ class _Widening:
         """Check the lengths that are most likely special; keep those that are from the kind of any arity."""
         base = self._lengths(0)
         for lengths in filter(self._is_possible, self._checked(base)):
+            if not answers_alike(self.k, self.kind.guard, lengths):
+                continue  # nodes of another kind
             try:
                 other = self._attempt(lengths)
             except (NeedsExample, NeedsStates):
