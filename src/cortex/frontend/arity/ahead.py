@@ -51,12 +51,8 @@ def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: se
     asked = [n for n in range(last + 1) if answers_alike(k, kind.guard, {name: n})]
     right = {n: _check(k, kind, (n,)) for n in asked if n <= ALL}
     special = [n for n in near(numbers, ALL + 1, last) if n in asked]
-    if (
-        not all(right[n] for n in right if n >= FIRST)
-        or not asked
-        or len(special) > MOST_SPECIAL
-        or k.model.mentions().periodic
-    ):
+    is_alike = bool(asked) and all(is_right for n, is_right in right.items() if n >= FIRST)
+    if not is_alike or len(special) > MOST_SPECIAL or k.model.mentions().periodic:
         for n in range(ALL + 1, ALL_WITHOUT_CREDIT + 1):
             _check(k, kind, (n,))
         return

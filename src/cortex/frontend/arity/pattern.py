@@ -13,9 +13,14 @@ from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import Traced
 from cortex.ra import ir
+from cortex.ra import rules as simplification
+from cortex.ra.rules.fold_constants import absorb_zeros, begin_sums
 from cortex.ra.shapes import Declared
 from cortex.ra.simplify import simplify_kind
 from cortex.ra.write_out import write_out
+
+RULES = (absorb_zeros, begin_sums, *simplification.RULES)
+"""A kind of any arity and a trace are compared as if weights were finite and zeros had no signs."""
 
 
 def find_pattern(traces: Iterable[tuple[Lengths, Traced]], lists: tuple[str, ...]) -> ir.Kind:
@@ -59,7 +64,7 @@ def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[s
             wanted = form(expected.lets, expected.results, unstack_all)
             if same_graph(wanted, found):
                 return True
-            if same_graph(simplify_kind(wanted, declared), simplify_kind(found, declared)):
+            if same_graph(simplify_kind(wanted, declared, RULES), simplify_kind(found, declared, RULES)):
                 return True
     return False
 

@@ -19,6 +19,7 @@ from cortex.frontend.arity.unit_axes import drop_unit_axes
 from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Stack, Value, Whole
 from cortex.ra import ir
 from cortex.ra.rules import FILLS_AND_VIEWS
+from cortex.ra.rules.fold_constants import begin_sums
 from cortex.ra.rules.graph import Graph
 from cortex.ra.rules.merge_views import drop_identities, normalize_slices
 from cortex.ra.rules.over_children import count_invariants
@@ -185,6 +186,7 @@ RULES = (
     normalize_slices,
     drop_identities,
     drop_unit_axes,
+    begin_sums,
     *FILLS_AND_VIEWS,
     _slices_sink,
 )

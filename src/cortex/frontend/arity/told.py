@@ -18,7 +18,7 @@ from cortex.frontend.builder import builder
 from cortex.frontend.computed import constant
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.spans import user_frame
-from cortex.ra.ir import Fact, Value
+from cortex.ra.ir import Fact, Test, Value
 
 PERIODIC = {
     "mod": operator.mod, "floordiv": operator.floordiv, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
@@ -152,3 +152,9 @@ def answers_alike(k: Knowledge, guard: tuple[Fact, ...], lengths: Mapping[str, i
         or k.told[fact.test].answer(n) == fact.answer
         for fact in guard
     )
+
+
+def told_at(k: Knowledge, list: str, n: int) -> tuple[tuple[Test, bool], ...]:
+    """All such questions about a list, and their answers for a number."""
+    names = {list, k.same_length.get(list)}
+    return tuple((test, told.answer(n)) for test, told in k.told.items() if told.list in names)

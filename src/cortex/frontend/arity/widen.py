@@ -18,7 +18,7 @@ from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
-from cortex.frontend.arity.told import answers_alike, is_told
+from cortex.frontend.arity.told import answers_alike, is_told, told_at
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Facts, Oracle
@@ -36,6 +36,9 @@ FOUND_AT = (5, 8, 33)
 
 FOUND_UP_TO = 256
 """Where such numbers are of another kind, by a remainder or the like, as many others up to this."""
+
+MOST_ANSWERS = 24
+"""So many combinations of answers to such questions are traced for nodes that there are none of yet."""
 
 CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
 """For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
@@ -65,7 +68,9 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
             if any(other.checked is not None and other.guard == key for other in tree.order):
                 return False  # there is one, which is not for this number of children
             try:
-                _Widening(k, tree, kind, oracle, chosen).run()
+                widening = _Widening(k, tree, kind, oracle, chosen)
+                widening.run()
+                widening.run_for_other_answers()
                 return True
             except NotAlike as reason:
                 where = "" if reason.span is None else f" (line {reason.span.line})"
@@ -166,6 +171,29 @@ class _Widening:
             if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):
                 self.tree.remove(other)
         self.tree.insert(merged)
+
+    def run_for_other_answers(self) -> None:
+        """Add the kinds of any arity for other answers to questions that numbers of children decide.
+
+        A request may have such a node when the model cannot be traced any more.
+        """
+        tried: set[tuple[tuple[Test, bool], ...]] = set()
+        independent = self._independent()
+        while is_told(self.k, self.kind.guard) and len(independent) == 1 and len(tried) < MOST_ANSWERS:
+            numbers = ((n, told_at(self.k, independent[0], n)) for n in range(FOUND_AT[0], FOUND_UP_TO + 1))
+            n, answers = next(((n, answers) for n, answers in numbers if answers not in tried), (None, ()))
+            if n is None:
+                return
+            tried.add(answers)
+            if answers_alike(self.k, self.kind.guard, self._linked_to(independent[0], n)):
+                continue
+            try:
+                other = self._attempt(self._linked({independent[0]: n}))
+                key = open_lengths(other.guard, self.chosen) if isinstance(other, Traced) else None
+                if isinstance(other, Traced) and not any(each.guard == key for each in self.tree.order):
+                    replace(self, kind=other).run()
+            except (NotAlike, NeedsExample, NeedsStates):
+                continue
 
     def _traces(self, made: list[tuple[Lengths, Traced]]) -> Iterator[tuple[Lengths, Traced]]:
         """Traces to find the pattern in, each made when those before it have been found to be alike."""

@@ -42,11 +42,10 @@ def fold_fills(g: Graph, op: ir.Op) -> ir.Op | None:
                 return None
             return _filled(g, op, value * count if fn == "add" else value)
         case ir.Concat(xs):
-            first = g.op(xs[0])
-            same = isinstance(first, ir.Fill) and all(
-                isinstance(x := g.op(name), ir.Fill) and replace(x, shape=first.shape) == first for name in xs
-            )
-            return _filled(g, op, first.value) if same and isinstance(first, ir.Fill) else None
+            parts = [g.op(name) for name in xs]
+            fills = [part for part in parts if isinstance(part, ir.Fill)]
+            same = len(fills) == len(parts) and all(replace(x, shape=fills[0].shape) == fills[0] for x in fills)
+            return _filled(g, op, fills[0].value) if same else None
         case _:
             return None
 
@@ -105,6 +104,36 @@ def _may_be_negative_zero(g: Graph, x: str) -> bool:
             return _may_be_negative_zero(g, a)
         case _:
             return True
+
+
+def begin_sums(g: Graph, op: ir.Op) -> str | None:
+    """0 + x is x: where sums are rolled up to sums over children, which begin with 0."""
+    match op:
+        case ir.Binary("add", x, y) if g.fill(x) == 0:
+            return _as_large(g, op, y)
+        case ir.Binary("add", x, y) if g.fill(y) == 0:
+            return _as_large(g, op, x)
+        case _:
+            return None
+
+
+def absorb_zeros(g: Graph, op: ir.Op) -> ir.Op | None:
+    """U @ 0 is 0, for finite weights: where a sum over children of U @ h, taken as U @ (sum of h), has no children."""
+    match op:
+        case ir.Contract(_, x, y) if 0 in (g.fill(x), g.fill(y)):
+            return _filled(g, op, 0.0) if _is_weight(g, y if g.fill(x) == 0 else x) else None
+        case _:
+            return None
+
+
+def _is_weight(g: Graph, x: str) -> bool:
+    match g.op(x):
+        case ir.Param():
+            return True
+        case ir.Slice(a) | ir.Reshape(a) | ir.Transpose(a) | ir.Broadcast(a):
+            return _is_weight(g, a)
+        case _:
+            return False
 
 
 def multiply_zeros(g: Graph, op: ir.Op) -> ir.Op | None:
