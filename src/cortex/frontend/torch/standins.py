@@ -366,6 +366,8 @@ class IndexableNodeField(NodeField, IndexableTorchAttribute):
         sample = self._cortex_sample()
         if type(key) is int and isinstance(sample, list | tuple) and -len(sample) <= key < len(sample):
             return self._cortex_item(key % len(sample))
+        if type(key) is slice and isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+            return type(sample)(self._cortex_item(i) for i in range(*key.indices(len(sample))))
         return super().__getitem__(key)
 
 
