@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 
 from cortex.frontend.arity.agree import Lengths, agree
 from cortex.frontend.arity.roll import Rolled, roll
 from cortex.frontend.arity.same_graph import same_graph
+from cortex.frontend.arity.sequences import with_numbers
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import Traced
 from cortex.ra import ir
@@ -42,7 +42,7 @@ def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[s
     """
     declared = _declared([kind.lets, pattern.lets], lists)
     guard = tuple(ir.Fact(ir.Length(relation), n) for relation, n in lengths.items())
-    expected = ir.Kind("pattern", guard, _with_numbers(pattern.lets, lengths), pattern.results)
+    expected = ir.Kind("pattern", guard, with_numbers(pattern.lets, lengths), pattern.results)
     for relation, n in lengths.items():
         if n == 1:
             expected = write_out(expected, relation, 1, declared)
@@ -62,19 +62,6 @@ def is_instance(kind: Traced, pattern: ir.Kind, lengths: Lengths, lists: tuple[s
             if same_graph(simplify_kind(wanted, declared), simplify_kind(found, declared)):
                 return True
     return False
-
-
-def _with_numbers(lets: tuple[ir.Let, ...], lengths: Lengths) -> tuple[ir.Let, ...]:
-    """Lets of a node with these numbers of children."""
-
-    def number(let: ir.Let) -> ir.Let:
-        match let.op:
-            case ir.Arity(name) if name in lengths:
-                return replace(let, op=ir.Fill(float(lengths[name]), ()))
-            case _:
-                return let
-
-    return tuple(number(let) for let in lets)
 
 
 def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: tuple[str, ...]) -> Declared:
