@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 
 from cortex.frontend.arity.agree import Lengths, agree
 from cortex.frontend.arity.chains import Found, Trace, find_routine
@@ -19,8 +20,6 @@ from cortex.ra.shapes import Declared
 from cortex.ra.simplify import drop_dead_lets, simplify_kind
 
 MOST_ROUTINES = 16
-BEFORE = "before_steps"
-"""What states are called that the owner computes for positions."""
 
 
 @dataclass(frozen=True)
@@ -32,27 +31,32 @@ class Recurrent:
 
 
 def find_sequences(
-    traces: Iterable[tuple[Lengths, tuple[ir.Let, ...], tuple[str, ...]]], declared: Declared
+    traces: Iterable[tuple[Lengths, tuple[ir.Let, ...], tuple[str, ...]]],
+    declared: Declared,
+    taken: Collection[str] = (),
 ) -> tuple[ir.Kind, Sequences]:
-    """The kind of any number of items, and its routines, that gives each trace at its lengths; `NotAlike` if none."""
+    """The kind of any number of items, and its routines, that gives each trace at its lengths; `NotAlike` if none.
+
+    Names of routines are none of those `taken`.
+    """
     found: list[tuple[Lengths, Recurrent]] = []
-    count = 0
+    number = 0
     for lengths, lets, results in traces:
-        count = len(results)
-        own = _Rolling(lengths, declared).run(lets, results)
+        number = len(results)
+        own = _Rolling(lengths, declared, taken).run(lets, results)
         if found and not found[0][1].sequences.is_same(own.sequences):
             raise NotAlike("the steps over the items of a list differ with their number")
         found.append((lengths, own))
     sequences = found[0][1].sequences
     everything = with_routines(declared, sequences)
     lets, results = agree([(_all_lengths(own, sequences), r.rolled) for own, r in found], everything)
-    before = Body(drop_dead_lets(lets, results[count:]), results[count:])
+    before = Body(drop_dead_lets(lets, results[number:]), results[number:])
     routines = {r.name for r in sequences.routines}
     if any(isinstance(let.op, ir.State) and _first(let.op.path) & _ends(sequences) for let in before.lets):
         raise NotAlike("what steps over the items of a list read depends on other steps")
     if any(let.over in routines for let in before.lets):
         raise NotAlike("what steps over the items of a list read depends on other steps")
-    kind = ir.Kind("pattern", (), drop_dead_lets(lets, results[:count]), results[:count])
+    kind = ir.Kind("pattern", (), drop_dead_lets(lets, results[:number]), results[:number])
     return kind, replace(sequences, before=before)
 
 
@@ -95,7 +99,8 @@ def with_routines(declared: Declared, sequences: Sequences) -> Declared:
 class _Rolling:
     """One trace."""
 
-    def __init__(self, lengths: Lengths, declared: Declared) -> None:
+    def __init__(self, lengths: Lengths, declared: Declared, taken: Collection[str]) -> None:
+        self.taken = taken
         self.lengths = lengths
         self.declared = declared
         self.routines: list[Routine] = []
@@ -121,11 +126,11 @@ class _Rolling:
     def _found(self, body: tuple[ir.Let, ...], results: tuple[str, ...], relation: str) -> Found | None:
         if len(self.routines) >= MOST_ROUTINES:
             return None
-        return find_routine(self._trace(body, results, relation), self._name(relation), BEFORE)
+        return find_routine(self._trace(body, results, relation), self._name(relation), self._before)
 
     def _zipped(self, body: tuple[ir.Let, ...], results: tuple[str, ...]) -> tuple[ir.Let, ...]:
         for relation in {r.relation: None for r in self.routines}:
-            found = find_zip(self._trace(body, results, relation), self._name(relation), BEFORE)
+            found = find_zip(self._trace(body, results, relation), self._name(relation), self._before)
             if found is not None:
                 body = self._added(found)
         return body
@@ -140,8 +145,15 @@ class _Rolling:
         return Trace(body, results, together, self.lengths[relation], declared, self.wholes)
 
     def _name(self, relation: str) -> str:
-        own = sum(r.relation == relation for r in self.routines)
-        return f"{relation}_steps_{own + 1}" if own else f"{relation}_steps"
+        used = {*self.taken, *(r.name for r in self.routines)}
+        return next(
+            name for i in count(1) if (name := f"{relation}_steps_{i}" if i > 1 else f"{relation}_steps") not in used
+        )
+
+    @property
+    def _before(self) -> str:
+        """The name of what the owner computes for its positions."""
+        return f"before_{self._name(next(iter(self.lengths)))}" if not self.routines else f"before_{self.routines[0].name}"
 
     def _sequences(self, body: tuple[ir.Let, ...]) -> Sequences:
         types = {let.name: let.type for let in body}

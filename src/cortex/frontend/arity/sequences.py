@@ -84,6 +84,11 @@ class Sequences:
     states: tuple[ir.StateDecl, ...]
     """Of `before`."""
 
+    @property
+    def name(self) -> str:
+        """What the values of the owner are called together."""
+        return f"before_{self.routines[0].name}"
+
     def is_same(self, other: Sequences) -> bool:
         """Does `other` compute the same?"""
         if len(self.routines) != len(other.routines) or self.states != other.states:
