@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 
 from cortex.frontend.arity.agree import Lengths, agree
 from cortex.frontend.arity.recur import find_sequences, is_instance_of_steps
@@ -20,7 +20,7 @@ from cortex.ra.write_out import write_out
 
 
 def find_pattern(
-    traces: Iterable[tuple[Lengths, Traced]], lists: tuple[str, ...], taken: Collection[str] = ()
+    traces: Iterator[tuple[Lengths, Traced]], lists: tuple[str, ...], taken: Collection[str] = ()
 ) -> tuple[ir.Kind, Sequences | None]:
     """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
 
@@ -39,14 +39,14 @@ def find_pattern(
         return ir.Kind("pattern", (), lets, results), None
     except NotAlike as reason:
         with suppress(NotAlike):
-            return _with_steps([*seen, *traces], lists, taken)
+            return _with_steps([*seen, *islice(traces, max(0, FOUND_IN - len(seen)))], lists, taken)
         raise reason
 
 
 def _with_steps(
     traces: Sequence[tuple[Lengths, Traced]], lists: tuple[str, ...], taken: Collection[str]
 ) -> tuple[ir.Kind, Sequences]:
-    """The pattern of steps from one child to the next. It is found in the shorter traces, and checked in all."""
+    """The pattern of steps from one child to the next, found in two traces and checked in all that were made."""
     declared = _declared([kind.lets for _, kind in traces], lists)
     own = [(lengths, kind.lets, tuple(kind.results.values())) for lengths, kind in traces]
     pattern, sequences = find_sequences(own[:FOUND_IN], declared, taken)
