@@ -85,7 +85,7 @@ std::int64_t size_of(PyObject* value) {
 
 // Is there a child at the end of an edge? Calls are asked before their children have numbers.
 inline bool Request::has_child(std::size_t edge) const {
-  return (spec_.of_calls() ? edge_calls_[edge] : graph_.edge_child[edge]) >= 0;
+  return (spec_.of_calls() && added_.empty() ? edge_calls_[edge] : graph_.edge_child[edge]) >= 0;
 }
 
 // The answer to a question about a text in a slot of the node, where it takes no more than to compare addresses.
@@ -140,6 +140,13 @@ inline std::int32_t Request::decide(std::int32_t node) {
 }
 
 std::int32_t Request::kind_of(std::int32_t node) { return decide(node); }
+
+// The kind of a node that was added, by the tree of those.
+std::int32_t Request::decide_from(Branch branch, std::int32_t node) {
+  while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
+  if (branch == kUnknown) unknown_kind(object_of(node), where(node), nb::list());
+  return kind_of_branch(branch);
+}
 
 void Request::classify() {
   const std::size_t n = graph_.num_nodes();

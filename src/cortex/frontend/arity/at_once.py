@@ -184,4 +184,4 @@ def _is_right_for_leaves(k: Knowledge, kind: Traced, own: Facts) -> bool:
     exact = trace_kind(k, Facts(own.oracle, expected=own.shapes))
     pattern = Kind("pattern", (), kind.lets, tuple(kind.results.values()))
     same_form = exact.guard == kind.guard and list(exact.results) == list(kind.results)
-    return same_form and is_instance(exact, pattern, dict.fromkeys(own.iterated, 0), tuple(k.lists))
+    return same_form and is_instance(exact, pattern, None, dict.fromkeys(own.iterated, 0), tuple(k.lists))

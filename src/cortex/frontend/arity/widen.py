@@ -85,7 +85,9 @@ def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
     assert merged.checked is not None
     pattern = Kind("pattern", (), merged.lets, tuple(merged.results.values()))
     known = _lengths_told(kind.guard, merged.checked.lists)
-    return list(kind.results) == list(merged.results) and is_instance(kind, pattern, known, tuple(k.lists))
+    return list(kind.results) == list(merged.results) and is_instance(
+        kind, pattern, merged.sequences, known, tuple(k.lists)
+    )
 
 
 def open_lengths(guard: Guard, lists: tuple[str, ...]) -> Guard:
@@ -153,7 +155,7 @@ class _Widening:
 
     def run(self) -> None:
         traces: list[tuple[Lengths, Traced]] = []
-        pattern = find_pattern(self._traces(traces), tuple(self.k.lists))
+        pattern, sequences = find_pattern(self._traces(traces), tuple(self.k.lists), self._taken())
         guard = open_lengths(self.kind.guard, self.chosen)
         asked = frozenset(
             t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf | IsAboveLeaves)
@@ -165,7 +167,7 @@ class _Widening:
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))
-        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes)
+        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes, sequences)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
             if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):
@@ -194,6 +196,11 @@ class _Widening:
                     replace(self, kind=other).run()
             except (NotAlike, NeedsExample, NeedsStates):
                 continue
+
+    def _taken(self) -> set[str]:
+        """Names that routines must not have."""
+        others = (kind.sequences for kind in self.tree.order if kind.sequences is not None)
+        return {*self.k.slots, *self.k.lists, *self.k.read, *(r.name for s in others for r in s.routines)}
 
     def _traces(self, made: list[tuple[Lengths, Traced]]) -> Iterator[tuple[Lengths, Traced]]:
         """Traces to find the pattern in, each made when those before it have been found to be alike."""
