@@ -182,6 +182,7 @@ def _relation(relation: Relation) -> dict[str, Any]:
         "steps": encode(relation.steps),
         "inherits": encode(relation.inherits),
         "flags": [relation.is_list, relation.is_top_down, relation.looks_up],
+        "numbers": encode(relation.numbers),
         "roles": [sorted(relation.split), sorted(relation.callers), sorted(relation.users)],
     }
 
@@ -190,4 +191,5 @@ def _related(data: Any) -> Relation:
     is_list, is_top_down, looks_up = map(bool, data["flags"])
     split, callers, users = (set(map(str, roles)) for roles in data["roles"])
     steps, inherits = decode(data["steps"]), decode(data["inherits"])
-    return Relation(str(data["role"]), steps, is_list, is_top_down, inherits, split, callers, users, looks_up)
+    numbers = decode(data.get("numbers", []))  # which older files do not have
+    return Relation(str(data["role"]), steps, is_list, is_top_down, inherits, split, callers, users, looks_up, numbers)

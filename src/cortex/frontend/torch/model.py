@@ -27,6 +27,7 @@ from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing,
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
@@ -40,6 +41,7 @@ from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
+from cortex.frontend.torch.passed_numbers import Data
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
@@ -49,7 +51,7 @@ from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import TorchNode, present
 from cortex.frontend.torch.state_types import of_type
-from cortex.frontend.torch.steps import Attr, Steps, identifier
+from cortex.frontend.torch.steps import Attr, Given, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
@@ -82,6 +84,7 @@ class TorchModel(TracedModel):
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
         self.array_forms = ArrayForms()
+        self.data = DataArguments()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
@@ -335,6 +338,8 @@ class TorchModel(TracedModel):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
                 return self._tables.argument(name, copied(content))
+            case Data():
+                return present(b, (Given(name),))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
@@ -343,7 +348,7 @@ class TorchModel(TracedModel):
 
     def role_of_call(self, b: TorchBuilder, routine: Routine, node_parameter: str, given: dict[str, Any]) -> Role:
         """The role that a call has; the mode changes where it has no room for it."""
-        simple = not any(isinstance(value, Passed | Inherited) for value in given.values())
+        simple = not any(isinstance(value, Passed | Inherited | Data) for value in given.values())
         match self.mode:
             case "plain":
                 same = routine.key == self.entry.routine.key and simple and same_given(given, self.roles[0].given)
@@ -357,6 +362,7 @@ class TorchModel(TracedModel):
                 return role if same_given(given, role.given) else self._change_mode(b, "calls")
             case "calls":
                 key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
+                self.data.learn(self, b, routine, given)
                 if key not in self._roles:
                     stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
@@ -405,9 +411,9 @@ class TorchModel(TracedModel):
             )
         return content
 
-    def need_calls(self, b: TorchBuilder) -> None:
-        """Let the nodes be calls from now on."""
-        if self.mode != "calls":
+    def need_calls(self, b: TorchBuilder, *, again: bool = False) -> None:
+        """Let the nodes be calls from now on; `again`: forget what is known of them."""
+        if self.mode != "calls" or again:
             self._change_mode(b, "calls")
 
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
@@ -421,6 +427,9 @@ class TorchModel(TracedModel):
         self.links.clear()
         self.child_lists.clear()
         self.counts.clear()
+        self._roles.clear()
+        self._by_way.clear()
+        self._passed_types.clear()
         self._mixed.clear()
         self._categories.clear()
         raise Restart
