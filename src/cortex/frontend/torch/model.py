@@ -26,7 +26,7 @@ from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
@@ -398,6 +398,8 @@ class TorchModel(TracedModel):
             raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
         if type(value) is tuple:
             return Content.of(value) or value
+        if type(value) in CONSTANTS:
+            return value
         if not isinstance(value, FRESH):
             return value if self.entry.holds(value) else content_of_object(name, value) or value
         kind = next(kind for kind in FRESH if isinstance(value, kind))
