@@ -72,7 +72,8 @@ class TorchModel(TracedModel):
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
         self.signature = signature
-        self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
+        is_headed = entry.does_more or signature.tensors or signature.numbers
+        self.mode: Mode = "headed" if is_headed else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()
@@ -312,7 +313,7 @@ class TorchModel(TracedModel):
         """What stands for the arguments of forward."""
         found: dict[str, Any] = {}
         for name, value in self.signature.example.items():
-            if name in self.signature.nodes:
+            if name in self.signature.nodes or name in self.signature.numbers:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
                 found[name] = RequestTensor(name, value)
