@@ -77,7 +77,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         )
     },
     "and": operator.and_, "or": operator.or_, "round": round, "int": int, "float": float, "trunc": math.trunc,
-    "bool": bool, "is_truth": lambda x: x is True or x is False,
+    "bool": bool, "getitem": operator.getitem, "is_truth": lambda x: x is True or x is False,
     "numpy_class": lambda x: type(x).__name__ if isinstance(x, np.number | np.bool_ | np.str_) else "",
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
     "high": lambda x: parts(x)[0], "middle": lambda x: parts(x)[1], "low": lambda x: parts(x)[2],

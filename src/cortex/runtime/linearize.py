@@ -115,10 +115,12 @@ def linearizer_spec(
     """
     given = accessors or Accessors()
     names = names_read(m)
+    of_calls = isinstance(given, TorchAccessors) and given.of_calls
+    renamed = [] if of_calls else [name for name in sorted(names) if given.renamed(name)]
     spec: dict[str, Any] = {
         "slots": list(m.slots),
         "lists": list(m.lists),
-        "accessors": {name: source_for_native(given.source(name)) for name in sorted(names) if given.renamed(name)},
+        "accessors": {name: source_for_native(given.source(name)) for name in renamed},
         "num_kinds": len(m.kinds),
         "tree": decision_tree(m, ""),
         "int_fields": [(f.name, f.limit) for f in m.fields if f.type.dtype == "i64"],
@@ -132,7 +134,6 @@ def linearizer_spec(
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
     spec |= {"parts": parts, "windows": list(windows), "window_nodes": WINDOW_NODES}
     if isinstance(given, TorchAccessors) and given.of_calls:
-        spec["accessors"] = {}
         spec["calls"] = call_table(m, given, sorted(names - {*m.slots, *m.lists}))
     if any(lengths is not None for _, lengths in checked):
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]

@@ -17,7 +17,7 @@ from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
 from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, LookedUp, Of, Steps
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Steps
 from cortex.saved.forms import decode_form, encode_form
 
 PLAIN = (str, int, float, complex, bytes, NoneType, Constant)
@@ -180,6 +180,8 @@ def _is_step(step: Any) -> bool:
             return type(name) is str and name.isidentifier()
         case At(key) | Contains(key):
             return _is_plain(key)
+        case Given(name):
+            return type(name) is str
         case Called(args):
             return type(args) is tuple and _is_plain(args)
         case Of(name):
@@ -221,6 +223,7 @@ def _relation(relation: Relation) -> dict[str, Any]:
         "steps": encode(relation.steps),
         "inherits": encode(relation.inherits),
         "flags": [relation.is_list, relation.is_top_down, relation.looks_up],
+        "numbers": encode(relation.numbers),
         "roles": [sorted(relation.split), sorted(relation.callers), sorted(relation.users)],
     }
 
@@ -231,8 +234,17 @@ def _related(data: Any) -> Relation:
     steps, inherits = decode_steps(data["steps"]), decode(data["inherits"])
     if type(inherits) is not tuple or not all(map(_is_pair, inherits)):
         raise ValueError("what calls inherit")
-    return Relation(str(data["role"]), steps, is_list, is_top_down, inherits, split, callers, users, looks_up)
+    numbers = decode(data["numbers"])
+    if type(numbers) is not tuple or not all(map(_is_given, numbers)):
+        raise ValueError("what calls are given")
+    return Relation(str(data["role"]), steps, is_list, is_top_down, inherits, split, callers, users, looks_up, numbers)
 
 
 def _is_pair(x: Any) -> bool:
     return type(x) is tuple and len(x) == 2 and all(type(name) is str for name in x)
+
+
+def _is_given(x: Any) -> bool:
+    if type(x) is not tuple or len(x) != 2 or type(x[0]) is not str:
+        return False
+    return _is_plain(x[1].value) if isinstance(x[1], Constant) else _are_steps(x[1])

@@ -26,7 +26,8 @@ from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
@@ -40,6 +41,7 @@ from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
+from cortex.frontend.torch.passed_numbers import Data
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
@@ -49,7 +51,7 @@ from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import TorchNode, present
 from cortex.frontend.torch.state_types import of_type
-from cortex.frontend.torch.steps import Attr, Steps, identifier
+from cortex.frontend.torch.steps import Attr, Given, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
@@ -70,7 +72,8 @@ class TorchModel(TracedModel):
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
         self.signature = signature
-        self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
+        is_headed = entry.does_more or signature.tensors or signature.numbers
+        self.mode: Mode = "headed" if is_headed else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()
@@ -82,6 +85,7 @@ class TorchModel(TracedModel):
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
         self.array_forms = ArrayForms()
+        self.data = DataArguments()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
@@ -311,7 +315,7 @@ class TorchModel(TracedModel):
         """What stands for the arguments of forward."""
         found: dict[str, Any] = {}
         for name, value in self.signature.example.items():
-            if name in self.signature.nodes:
+            if name in self.signature.nodes or name in self.signature.numbers:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
                 found[name] = RequestTensor(name, value)
@@ -337,6 +341,8 @@ class TorchModel(TracedModel):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
                 return self._tables.argument(name, copied(content))
+            case Data():
+                return present(b, (Given(name),))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
@@ -345,7 +351,7 @@ class TorchModel(TracedModel):
 
     def role_of_call(self, b: TorchBuilder, routine: Routine, node_parameter: str, given: dict[str, Any]) -> Role:
         """The role that a call has; the mode changes where it has no room for it."""
-        simple = not any(isinstance(value, Passed | Inherited) for value in given.values())
+        simple = not any(isinstance(value, Passed | Inherited | Data) for value in given.values())
         match self.mode:
             case "plain":
                 same = routine.key == self.entry.routine.key and simple and same_given(given, self.roles[0].given)
@@ -359,6 +365,7 @@ class TorchModel(TracedModel):
                 return role if same_given(given, role.given) else self._change_mode(b, "calls")
             case "calls":
                 key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
+                self.data.learn(self, b, routine, given)
                 if key not in self._roles:
                     stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
@@ -394,6 +401,8 @@ class TorchModel(TracedModel):
             raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
         if type(value) is tuple:
             return Content.of(value) or value
+        if type(value) in CONSTANTS:
+            return value
         if not isinstance(value, FRESH):
             return value if self.entry.holds(value) else content_of_object(name, value) or value
         kind = next(kind for kind in FRESH if isinstance(value, kind))
@@ -407,9 +416,9 @@ class TorchModel(TracedModel):
             )
         return content
 
-    def need_calls(self, b: TorchBuilder) -> None:
-        """Let the nodes be calls from now on."""
-        if self.mode != "calls":
+    def need_calls(self, b: TorchBuilder, *, again: bool = False) -> None:
+        """Let the nodes be calls from now on; `again`: forget what is known of them."""
+        if self.mode != "calls" or again:
             self._change_mode(b, "calls")
 
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
@@ -423,6 +432,9 @@ class TorchModel(TracedModel):
         self.links.clear()
         self.child_lists.clear()
         self.counts.clear()
+        self._roles.clear()
+        self._by_way.clear()
+        self._passed_types.clear()
         self._mixed.clear()
         self._categories.clear()
         raise Restart

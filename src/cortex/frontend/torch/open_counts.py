@@ -137,4 +137,5 @@ def _called(b: TorchBuilder, steps: Steps) -> set[tuple[str, Any]]:
         if cut.steps[:-1] == steps:
             found.setdefault(cut.role.tag, set()).add(cut.steps)
     everything = {(tag, len(items) == len(b.places[steps])) for tag, items in found.items()}
-    return everything | {(cut.role.tag, cut.steps) for cut in b.cuts if cut.steps[:-1] != steps}
+    given = {(group.role, group.name) for group in b.groups if group.way == steps}
+    return everything | given | {(cut.role.tag, (cut.steps, cut.numbers)) for cut in b.cuts if cut.steps[:-1] != steps}

@@ -10,6 +10,7 @@ from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, varying
+from cortex.frontend.torch.passed_numbers import Data
 from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
@@ -38,7 +39,7 @@ class Role:
     routine: Routine | None  # None: the head
     node_parameter: str = ""
     given: dict[str, Any] = field(default_factory=dict)
-    """The other arguments: constants, `Content`, `Passed`, `Inherited`, or the type of a collection that is empty."""
+    """The other arguments: constants, `Content`, `Passed`, `Inherited`, `Data`, or the type of an empty collection."""
     changes: set[str] = field(default_factory=set)
     """Arguments of the latter kind in which it puts something."""
     result: Form | None = None
@@ -135,6 +136,6 @@ def too_many_roles(routine: Routine, given: Mapping[str, Any], most: int) -> Mod
 
 def key_of(value: Any) -> tuple[Any, ...]:
     """Equal for arguments that make no difference to a role."""
-    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content):
+    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content | Data):
         return (type(value), value)
     return (id(value),)

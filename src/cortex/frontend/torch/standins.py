@@ -46,6 +46,7 @@ from cortex.frontend.torch.steps import (
     At,
     Attr,
     Contains,
+    Given,
     Has,
     Steps,
     text,
@@ -416,7 +417,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if not isinstance(last, Computed) and b.facts.ask(IsNone(name, path)):
+    if not isinstance(last, Computed | Given) and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None

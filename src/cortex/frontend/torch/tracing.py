@@ -30,6 +30,7 @@ from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.number import known
 from cortex.frontend.torch.outside import Outside
+from cortex.frontend.torch.passed_numbers import Data, Group, Numbers
 from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
@@ -66,6 +67,8 @@ class Cut:
     """The call's parameters that are tensors of the request, and the caller's."""
     asked: int
     """How many questions had been asked before."""
+    numbers: Numbers = ()
+    """The numbers and texts that the call is given as data."""
 
 
 @dataclass(eq=False)
@@ -95,6 +98,8 @@ class TorchBuilder(Builder):
     """Numbers of Python and lists of them that became tensors: their classes decide the element types."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
+    groups: list[Group] = field(default_factory=list)
+    """Calls on items of lists that are given numbers."""
     lent: list[Lent] = field(default_factory=list)
     """What others can see too."""
     _read: dict[tuple[Role, Steps, str], Any] = field(default_factory=dict)
@@ -138,7 +143,7 @@ class TorchBuilder(Builder):
                     f"{routine.label} is called on {len(nodes)} nodes at once and calls itself; one node is accepted. "
                     "Call it on each of them, and combine the results."
                 )
-            return self._cut(routine, nodes[0], known(arguments))
+            return self._cut(routine, nodes[0], self.model.data.without_constants(self, routine, arguments))
         refuse_generator(routine)
         self.recursive_code.add(routine.function.__code__)
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
@@ -170,6 +175,7 @@ class TorchBuilder(Builder):
         self.around.look()
         node = arguments.pop(node_parameter)
         steps = node._cortex_steps
+        numbers = self.model.data.taken_out(self, routine, arguments)
         passed = {
             name: self.values(value)
             for name, value in arguments.items()
@@ -177,6 +183,7 @@ class TorchBuilder(Builder):
         }
         forms = {name: form for name, (form, _) in passed.items()}
         given = {name: self.model.token(self, name, value, forms) for name, value in arguments.items()}
+        given |= {name: Data() for name, _ in numbers}
         if self.rehearsal is None:
             role = self.model.role_of_call(self, routine, node_parameter, given)
         else:
@@ -187,12 +194,12 @@ class TorchBuilder(Builder):
                 f"{routine.label} calls itself on the node itself, which would never end (P.2). Call it on a child: "
                 "node.left, or each k in node.children."
             )
-        constant = constant_result(self, role, steps)
+        constant = constant_result(self, role, steps, dict(numbers))
         if constant is not None:
             return constant.rebuild([])
         inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
         values = {name: values for name, (_, values) in passed.items()}
-        cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known))
+        cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known), numbers)
         self.cuts.append(cut)
         if self.rehearsal is None:
             self.model.note_call(self, cut)
@@ -200,6 +207,8 @@ class TorchBuilder(Builder):
             self.model.links.hop(self, role, steps)
             raise NeedsStates
         self.around.forget()
+        if numbers:  # another call of the role on this node may have been seen before
+            self._read = {key: value for key, value in self._read.items() if key[:2] != (role, steps)}
         for name in role.changes:
             self._remember(role, name, arguments[name], steps)
         for name in role.keeps & arguments.keys():
