@@ -284,6 +284,7 @@ void Request::copy_relations() {
   for (const Accessor& list : spec_.lists) relations.lists.push_back(read_list(forest_, list, n));
   lay_out(relations, n, graph_);
   find_heights(graph_, check_range(graph_, n), nb::none());
+  if (!spec_.unshared.empty()) check_unshared();
 }
 
 // The value of an attribute: of the node object, or of the forest's column.

@@ -30,6 +30,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
         lists=tuple(sorted(k.lists)),
         states=states,
         kinds=kinds,
+        trees_only=k.trees_only,
     )
 
 

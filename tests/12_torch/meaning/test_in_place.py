@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from judged import judge
 from torch import nn
+
+import cortex
 
 
 class Node:
@@ -264,12 +268,112 @@ class Aliases(nn.Module):
         return torch.tanh(same)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        Named, Result, Both, Element, Kept, OwnState, OwnStateLater, Shape, TwoStates, TwiceInAResult, ListOfStates,
-        StatesOfAll, Fresh, PassedDown, Accumulator, FieldInPlace, ReturnedParameter, KeptArgument, Aliases,
-    ],
+class ByWayOfKids(Stores):
+    """Each child in a loop."""
+
+    def go(self, node: Any) -> Any:
+        h = self.leaf(node)
+        for kid in node.kids:
+            t = self.go(kid)
+            t *= 2
+            kid.h[0] -= 1
+            h = torch.tanh(h + kid.h + t)
+        node.h = h
+        return h
+
+
+class ForwardItself(nn.Module):
+    """The module is recursive itself, and stores."""
+
+    def forward(self, node: Any) -> Any:
+        h = torch.tensor([node.x, 1.0]) / 5
+        for kid in node.kids:
+            self(kid)
+            kid.h += 1
+            h = h + torch.tanh(kid.h)
+        node.h = h
+        return h
+
+
+class CalledAgain(Stores):
+    """Another call leaves other tensors: the change is gone."""
+
+    def combine(self, node: Any, left: Any, right: Any) -> Any:
+        node.left.h += 1
+        before = node.left.h
+        again = self.go(node.left)
+        again *= 3
+        return torch.tanh(before + node.left.h - left)
+
+
+class Second(Stores):
+    """The second of two attributes, one of which is changed."""
+
+    def go(self, node: Any) -> Any:
+        node.h, node.c = self.leaf(node), self.leaf(node) * 2
+        for kid in node.kids:
+            self.go(kid)
+            kid.c += kid.h
+            node.h = torch.tanh(node.h + kid.h - kid.c)
+            node.c = node.c + kid.c
+        return node.c
+
+
+RIGHT = (
+    Named, Result, Both, Element, Kept, OwnState, OwnStateLater, Shape, Fresh, PassedDown, ReturnedParameter, Aliases,
+    ByWayOfKids, ForwardItself, CalledAgain, Second,
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", RIGHT)
 def test_changes_in_place(make: type[nn.Module]) -> None:
     judge(make, STRUCTURES)
+
+
+def shared() -> Node:
+    """The left child is below the right one, too: there it is computed anew, and changed."""
+    leaf = Node(2)
+    return Node(1, leaf, Node(3, leaf, Node(4)))
+
+
+def twice() -> Node:
+    leaf = Node(2)
+    return Node(1, leaf, leaf)
+
+
+@pytest.mark.parametrize("make", [Named, Result, ByWayOfKids, ForwardItself])
+@pytest.mark.parametrize("structure", [shared, twice])
+def test_shared_nodes_are_refused(make: type[nn.Module], structure: Any, tmp_path: Path) -> None:
+    fast = cortex.compile(make().eval(), examples=[STRUCTURES[0]()])
+    fast.save(tmp_path / "model.cortex")
+    for run in (fast, cortex.load(tmp_path / "model.cortex")):
+        with pytest.raises(cortex.StructureError, match="below one other node only"):
+            run(structure())
+
+
+def test_messages(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    fast = cortex.compile(Named().eval(), examples=[STRUCTURES[0]()])
+    with pytest.raises(cortex.StructureError) as raised:
+        fast(shared())
+    golden("errors/meaning/shared_node_is_changed", str(raised.value))
+    with pytest.raises(cortex.ModelError) as refused:
+        cortex.export(fast, tmp_path)
+    golden("errors/meaning/export_of_trees_only", str(refused.value))
+
+
+def test_trees_of_a_batch_may_be_one() -> None:
+    module, tree = Named().eval(), STRUCTURES[1]()
+    fast = cortex.compile(module, examples=[tree])
+    with torch.no_grad():
+        got = fast([tree.right, tree, tree.right.left, tree])
+        for row, given in zip(got, (tree.right, tree, tree.right.left, tree), strict=True):
+            torch.testing.assert_close(row, module(given))
+
+
+REFUSED = (TwoStates, TwiceInAResult, ListOfStates, StatesOfAll, Accumulator, FieldInPlace, KeptArgument)
+
+
+@pytest.mark.parametrize("make", REFUSED)
+def test_what_others_can_see_is_refused(make: type[nn.Module]) -> None:
+    with pytest.raises(cortex.ModelError, match=r"in place|changed here|change their argument"):
+        cortex.compile(make().eval(), examples=[STRUCTURES[0]()])

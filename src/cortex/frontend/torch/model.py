@@ -30,6 +30,7 @@ from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
@@ -73,8 +74,7 @@ class TorchModel(TracedModel):
         self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
-        self.written: set[str] = set()
-        """Attributes that the code sets on nodes."""
+        self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read: set[Steps] = set()
         self.opaque_methods: set[Any] = set()
         self.links = Links()
@@ -82,6 +82,7 @@ class TorchModel(TracedModel):
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
         self.array_forms = ArrayForms()
+        self.in_place = InPlace()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
@@ -92,8 +93,7 @@ class TorchModel(TracedModel):
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
-        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
-        """The form of the result, and the states that hold its tensors."""
+        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
 
     def code(self) -> list[Any]:
         """The module's own code and attributes, and the constants that it is called with."""
@@ -421,6 +421,7 @@ class TorchModel(TracedModel):
         self.links.clear()
         self.child_lists.clear()
         self.counts.clear()
+        self.in_place.forget()
         self._mixed.clear()
         self._categories.clear()
         raise Restart
