@@ -1,5 +1,6 @@
 // Saying where in the user's structures a node is. Only errors come here, so nothing is kept for it beforehand.
 #include <algorithm>
+#include <string_view>
 
 #include "arrays.hpp"
 #include "errors.hpp"
@@ -31,7 +32,9 @@ std::pair<const Accessor*, std::int32_t> Request::relation_of(std::int32_t node,
 std::string Request::step(std::int32_t node, std::int64_t edge) const {
   const auto [relation, item] = relation_of(node, edge);
   if (!relation) return ".?";
-  std::string text = "." + relation->name();
+  constexpr std::string_view kArgument = "cortex_argument_";  // of the module, an attribute of its request
+  const std::string& name = relation->name();
+  std::string text = "." + (name.starts_with(kArgument) ? name.substr(kArgument.size()) : name);
   if (item >= 0) text.append("[").append(std::to_string(item)).append("]");
   return text;
 }

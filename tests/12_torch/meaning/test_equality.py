@@ -219,6 +219,9 @@ class Rough(float):
     def __eq__(self, other: object) -> bool:
         return abs(float(self) - float(other)) < 0.1  # type: ignore[arg-type]
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __gt__(self, other: object) -> bool:
         return float(self) > float(other) + 0.1  # type: ignore[arg-type]
 
@@ -228,6 +231,9 @@ class Rough(float):
 class Cyclic(int):
     def __eq__(self, other: object) -> bool:
         return int(self) % 12 == int(other) % 12  # type: ignore[call-overload, no-any-return]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     __hash__ = int.__hash__
 
