@@ -11,6 +11,8 @@ import torch
 from judged import judge
 from torch import nn
 
+import cortex
+
 
 class Node:
     def __init__(self, tag: Any, *children: Any) -> None:
@@ -273,9 +275,15 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("make", [TextIs, TextIn, TextLookedUp, TextOfChild])
+@pytest.mark.parametrize("make", [TextIs, TextIn, TextOfChild])
 def test_texts_of_subclasses(make: type[nn.Module]) -> None:
     judge(make, TEXTS)
+
+
+def test_texts_looked_up() -> None:
+    judge(TextLookedUp, TEXTS[:2])
+    with pytest.raises(cortex.StructureError, match="compares in its own way"):
+        cortex.compile(TextLookedUp().eval(), examples=[TEXTS[0]()])(TEXTS[2]())
 
 
 class NumberIs(Tagged):

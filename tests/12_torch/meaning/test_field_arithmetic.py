@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -91,9 +92,9 @@ class TensorsMadeOfNumbers(Tree):
         return (torch.tensor(reply.t) - torch.tensor(post.t)).float()
 
 
-class VectorsOfIntegers(Tree):
+class ElementsCompared(Tree):
     def own(self, post: Any) -> Any:
-        return ((post.ids - 2**24).clamp(max=1000).sum() % 100).float() + (post.ids == post.ids.max()).sum()
+        return (post.ids[1] > post.ids[0]).float() + (post.ids[1:] == post.ids[:2]).sum() + (post.ids - 2**40)[1] / 60
 
 
 class VectorsCompared(Tree):
@@ -110,7 +111,7 @@ class Remainder(Tree):
     "make",
     [
         Minutes, OneMinus, Root, Inverse, Large, Whole, Equal, TensorsSubtracted, TensorsCompared,
-        TensorsMadeOfNumbers, VectorsOfIntegers, VectorsCompared, Remainder,
+        TensorsMadeOfNumbers, ElementsCompared, VectorsCompared, Remainder,
     ],
 )  # fmt: skip
 def test_arithmetic(make: type[nn.Module]) -> None:
@@ -123,7 +124,7 @@ def test_a_division_by_zero_names_the_node() -> None:
         fast(Post(NOW, 0.5, 1, Post(NOW, 0.5, 2), Post(NOW, 0.5, 0)))
 
 
-class Integers(nn.Module):
+class Latest(nn.Module):
     """Integers computed along the tree, beyond what float32 holds."""
 
     def forward(self, post: Any) -> Any:
@@ -141,14 +142,33 @@ class Sums(nn.Module):
         return total
 
 
-class Hashes(nn.Module):
+class Votes(nn.Module):
     def forward(self, post: Any) -> Any:
-        code = torch.tensor(post.k) % 1009
+        votes = torch.tensor([post.k % 3, post.k // 3])
         for reply in post.replies:
-            code = (code * 31 + self(reply)) % 1009
-        return code
+            votes = votes * 2 + self(reply)
+        return votes
 
 
-@pytest.mark.parametrize("make", [Integers, Sums, Hashes])
+def small(k: int) -> Post:
+    return Post(k, 1.0, k, Post(1, 1.0, 2), Post(2, 1.0, 3, Post(3, 1.0, k)))
+
+
+@pytest.mark.parametrize("make", [Latest, Sums, Votes])
 def test_integers_along_the_tree(make: type[nn.Module]) -> None:
-    judge(make, STRUCTURES)
+    judge(make, [lambda: small(7), lambda: small(2**20), lambda: Post(1, 0.0, -3)])
+
+
+@pytest.mark.parametrize("make", [Latest, Sums, Votes])
+@pytest.mark.parametrize("k", [2**24 + 1, 2**24, 2**40])
+def test_large_integers_along_the_tree_are_refused(make: type[nn.Module], k: int) -> None:
+    fast = cortex.compile(make().eval(), examples=[small(7)])
+    with pytest.raises(cortex.StructureError, match="integer"):
+        fast(Post(k, 1.0, k * 3, small(k)))
+
+
+def test_the_message_of_a_large_result(golden: Callable[[str, str], None]) -> None:
+    fast = cortex.compile(Sums().eval(), examples=[small(7)])
+    with pytest.raises(cortex.StructureError) as raised:
+        fast(small(2**24))
+    golden("errors/meaning/large_integer", str(raised.value))

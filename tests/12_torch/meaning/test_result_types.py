@@ -39,7 +39,7 @@ class Argmax(Base):
 
     def forward(self, node: Any) -> Any:
         h = self.up(node)
-        return h.argmax(), h > 0, h.topk(2).indices, (h > 0).sum(), h.round().long(), h.to(torch.int32)
+        return h.argmax(), h > 0, (h > 0).sum(), (h > 0).int(), h.max(0).indices, (h > 0).long() * 3
 
 
 class Counts(Base):
@@ -92,14 +92,6 @@ class InADict(Base):
         return {"h": h, "best": h.argmax(-1), "size": size, "on": (h > 0).all()}
 
 
-class Small(Base):
-    def forward(self, node: Any) -> Any:
-        n = torch.tensor([1, 2], dtype=torch.int16)
-        for kid in node.kids:
-            n = n + self(kid)
-        return n
-
-
 class Height(Base):
     def forward(self, node: Any) -> Any:
         if not node.kids:
@@ -107,28 +99,9 @@ class Height(Base):
         return torch.stack([self(kid) for kid in node.kids]).max() + 1
 
 
-class PlainNumbers(Base):
-    """Numbers of Python, and truth values."""
-
-    def forward(self, node: Any) -> Any:
-        return self.own(node).sum(), len(node.kids), node.word, node.word > 1, not node.kids, "text", None
-
-
 @pytest.mark.parametrize(
     "make",
-    [Argmax, Counts, Votes, Any_, FieldOfIntegers, FieldOfTruth, InADict, Small, Height],
+    [Argmax, Counts, Votes, Any_, FieldOfIntegers, FieldOfTruth, InADict, Height],
 )
 def test_types_of_results(make: type[nn.Module]) -> None:
     judge(make, STRUCTURES)
-
-
-def test_plain_numbers() -> None:
-    import cortex
-
-    module = PlainNumbers().eval()
-    with torch.no_grad():
-        for check in (False, True):
-            fast = cortex.compile(module, examples=[STRUCTURES[0]()], check=check)
-            for structure in STRUCTURES:
-                got, want = fast(structure()), module(structure())
-                assert got[1:] == want[1:] and list(map(type, got)) == list(map(type, want))

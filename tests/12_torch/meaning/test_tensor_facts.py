@@ -146,7 +146,7 @@ def mixed() -> list[Any]:
         lambda: Node(vector(1, 2), Node(vector(3, 4))),
         lambda: Node(vector(1, 2), Node(3), Node(2.5, Node(True))),
         lambda: Node(np.array([1, 2], np.float32), Node([1.0, 2.0]), Node("text"), Node(None)),
-        lambda: Node(np.float32(2), Node((1.0, 2.0), Node([]))),
+        lambda: Node(np.float32(0.1), Node((1.0, 2.0), Node([])), Node(np.int64(2**40), Node(np.float64(0.1)))),
     ]
 
 
@@ -175,7 +175,12 @@ class ByType(Tree):
         return torch.ones(2) * known.get(type(node.x), 8)
 
 
-@pytest.mark.parametrize("make", [IsTensor, Isinstance, HasShape, ByType])
+class Item(Tree):
+    def own(self, node: Any) -> Any:
+        return torch.ones(2) * (node.x.item() if hasattr(node.x, "item") and not len(getattr(node.x, "shape", ())) else 1)
+
+
+@pytest.mark.parametrize("make", [IsTensor, Isinstance, HasShape, ByType, Item])
 def test_classes(make: type[nn.Module]) -> None:
     judge(make, mixed())
 
