@@ -285,6 +285,7 @@ void Request::copy_relations() {
   lay_out(relations, n, graph_);
   find_heights(graph_, check_range(graph_, n), nb::none());
   if (!spec_.positions.empty()) make_room();
+  if (!spec_.unshared.empty()) check_unshared();
 }
 
 // The value of an attribute: of the node object, or of the forest's column.

@@ -150,6 +150,7 @@ class Request {
   // walk.cpp
   void walk(nb::handle structures);
   void check_names();
+  void check_unshared() const;
   void descend();
   void look_ahead(PyObject* node) const;
   std::int32_t number_at(std::int64_t edge, std::int32_t next);

@@ -83,6 +83,14 @@ class Reader {
       for (nb::handle name : items("by_position"))
         for (std::size_t l = 0; l < lists.size(); ++l)
           if (lists[l] == nb::cast<std::string>(name)) spec_.by_position[l] = 1;
+    if (source_.contains("unshared")) {
+      bool any = false;
+      for (nb::handle each : items("unshared")) {
+        spec_.unshared.push_back(nb::cast<bool>(nb::borrow(each)));
+        any |= spec_.unshared.back() != 0;
+      }
+      if (!any) spec_.unshared.clear();
+    }
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     spec_.max_nodes = source_.contains("max_nodes") ? std::min(most, int_of(source_["max_nodes"])) : most;
   }

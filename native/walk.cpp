@@ -159,6 +159,7 @@ void Request::walk(nb::handle structures) {
   }
   graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
   if (spec_.name_checks > 0 && !spec_.of_calls()) check_names();
+  if (!spec_.unshared.empty()) check_unshared();
 }
 
 // See whether relations that no node has had so far may have other names on these objects. Once each was found, or

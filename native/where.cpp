@@ -1,5 +1,6 @@
 // Saying where in the user's structures a node is. Only errors come here, so nothing is kept for it beforehand.
 #include <algorithm>
+#include <string_view>
 
 #include "arrays.hpp"
 #include "errors.hpp"
@@ -31,9 +32,37 @@ std::pair<const Accessor*, std::int32_t> Request::relation_of(std::int32_t node,
 std::string Request::step(std::int32_t node, std::int64_t edge) const {
   const auto [relation, item] = relation_of(node, edge);
   if (!relation) return ".?";
-  std::string text = "." + relation->name();
+  constexpr std::string_view kArgument = "cortex_argument_";  // of the module, an attribute of its request
+  const std::string& name = relation->name();
+  std::string text = "." + (name.starts_with(kArgument) ? name.substr(kArgument.size()) : name);
   if (item >= 0) text.append("[").append(std::to_string(item)).append("]");
   return text;
+}
+
+// Refuse nodes that several edges lead to, where a model says that there are none.
+void Request::check_unshared() const {
+  const std::size_t n = graph_.num_nodes();
+  std::vector<std::int64_t> edge_to(n, -1);
+  std::vector<std::int32_t> parent_of(n, -1);
+  for (std::size_t u = 0; u < n; ++u) {
+    const auto from = static_cast<std::int32_t>(u);
+    for (std::int64_t e = graph_.edge_start[u]; e < graph_.edge_start[u + 1]; ++e) {
+      const std::int32_t child = graph_.edge_child[static_cast<std::size_t>(e)];
+      if (child < 0) continue;
+      const auto [relation, item] = relation_of(from, e);
+      const auto place = item < 0 ? static_cast<std::size_t>(relation - spec_.slots.data())
+                                  : spec_.slots.size() + static_cast<std::size_t>(relation - spec_.lists.data());
+      if (!spec_.unshared[place]) continue;
+      const auto c = static_cast<std::size_t>(child);
+      if (edge_to[c] >= 0) {
+        structure_error("a node may be below one other node only, as the model changes in place what is stored there, "
+                        "but " + where(parent_of[c]) + step(parent_of[c], edge_to[c]) + " and " + where(from) +
+                        step(from, e) + " are one node; copy it, or change copies: x = x.clone()");
+      }
+      edge_to[c] = e;
+      parent_of[c] = from;
+    }
+  }
 }
 
 // The edges that lead from a root to a node.

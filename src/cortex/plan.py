@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from cortex import __version__
+from cortex._native import UnknownKind
 from cortex.cache.key import key_of
 from cortex.codegen.target import Target
 from cortex.cost.alternating import alternating
@@ -64,7 +65,10 @@ class Wishes:
         if not self.batches or self.trace is None:
             return typical(m)
         forms = linearizer(m, self.trace.accessors, windows=tuple(range(len(m.kinds))))
-        return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
+        try:
+            return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
+        except UnknownKind:  # kinds that were traced later have taken nodes of the examples from theirs
+            return typical(m)
 
     @property
     def settled(self) -> bool | None:

@@ -40,6 +40,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
         states=states,
         kinds=kinds,
         positions=added.positions,
+        trees_only=k.trees_only,
     )
 
 

@@ -29,8 +29,12 @@ KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (bool, int, float
 """Classes of constants, whose values never change."""
 
 
-def parts(x: Any) -> tuple[float, float, float]:
-    """Three numbers of single precision whose sum is `x`; StructureError where there are none."""
+def parts(x: Any) -> tuple[Any, Any, Any]:
+    """Three numbers of single precision whose sum is `x`; StructureError where there are none. So of arrays."""
+    if getattr(x, "ndim", 0):
+        array = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
+        each = np.array([parts(e) for e in array.astype(object).flat], np.float32).reshape(*array.shape, 3)
+        return each[..., 0], each[..., 1], each[..., 2]
     rest, found = x.item() if isinstance(x, np.generic) else x, []
     for _ in range(3):
         part = float(np.float32(rest))

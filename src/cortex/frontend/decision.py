@@ -73,6 +73,8 @@ class DecisionTree:
         self.order: list[Traced] = []
         self.changes = 0
         """How often kinds have been added or removed."""
+        self.narrowed = 0
+        """How often a kind of any arity has lost a number of children, for whose other nodes there may be no kind."""
         self.per_arity: dict[tuple[Fact, ...], str] = {}
         """Why kinds of such guards (with lengths left open) are traced for each number of children."""
         self._settled: tuple[int, Tree | None] = (-1, None)
@@ -109,6 +111,7 @@ class DecisionTree:
         if _is_open(fact):
             at.rest = self._inserted(at.rest, leaf, tuple(others))
         else:
+            self.narrowed += at.rest is not None and fact not in at.answers
             at.answers[fact] = self._inserted(at.answers.get(fact), leaf, tuple(others))
         return at
 

@@ -60,6 +60,8 @@ class Knowledge:
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
         self._ask_lengths = False
+        self.trees_only = False
+        """May a node be below one other node only?"""
         self._computed: dict[tuple[str, tuple[int, ...] | None], str] = {}
         """Other names of fields that are integers in some kinds and other numbers in other ones, or of other shapes."""
 

@@ -246,7 +246,7 @@ class Trace:
 
     def _see(self, roots: list[Any]) -> bool:
         self.explore()
-        before, reach = self.version, self._reach()
+        before, reach = self.version, (self._reach(), self._tree.narrowed)
         done = has_looked = False
         while not done:
             self.explore()
@@ -255,11 +255,13 @@ class Trace:
                 done = self._see_once(self._model.roots(requests))
                 if done and not has_looked and self.is_partial:
                     done, has_looked = False, True  # all nodes were taken for leaves
-                if done and self._remembered and not self._has_forgotten and reach != self._reach():
-                    done, self._has_forgotten = False, True  # those seen before may have more nodes now
+                now = self._reach(), self._tree.narrowed
+                if done and self._remembered and not self._has_forgotten and reach != now:
+                    done, self._has_forgotten = False, True  # those seen before may have more nodes or no kinds now
                 if done and self._model.explores and self.version != before:
                     assert self._exploration is not None
                     self._exploration.run()
+                    done = self._tree.narrowed == now[1]  # else there may be nodes without a kind
             except Restart:
                 self._forget()
                 self._has_forgotten = True

@@ -498,6 +498,7 @@ class Model(Node):
     `batching` says which nodes run together (see lower/linear_form.py), `dedup` whether equal subtrees of a request
     are one, `inputs_first` whether products that need no child's state are computed for all nodes before the recursion;
     none of them changes what the states are.
+    `trees_only` says that a node may be below one other node only, as callers change what is stored there.
     `states` are those of the recursion; users see them, or those of `finish` where there is one.
     """
 
@@ -513,6 +514,7 @@ class Model(Node):
     batching: Batching = "height"
     dedup: bool = False
     inputs_first: bool = True
+    trees_only: bool = False
     finish: Finish | None = None
     positions: tuple[Positions, ...] = ()
 

@@ -26,6 +26,7 @@ from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.calls import ARGUMENT
 from cortex.ir.node import walk
 from cortex.lower.linear_form import WINDOW_NODES, LinearForm
 from cortex.ra.guards import can_be_leaf, length_told
@@ -141,6 +142,8 @@ def linearizer_spec(
         spec["positions"] = position_table(m)
     spec["none_is_unknown"] = given.none_is_unknown
     spec["by_position"] = sorted({n.name for kind in m.kinds for n in walk(kind) if isinstance(n, Item)})
+    if m.trees_only:
+        spec["unshared"] = [not name.startswith(ARGUMENT) for name in (*m.slots, *m.lists)]
     spec["max_nodes"] = MAX_OBJECTS
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)

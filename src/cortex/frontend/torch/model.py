@@ -31,6 +31,7 @@ from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
@@ -76,8 +77,7 @@ class TorchModel(TracedModel):
         self.mode: Mode = "headed" if is_headed else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
-        self.written: set[str] = set()
-        """Attributes that the code sets on nodes."""
+        self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read: set[Steps] = set()
         self.opaque_methods: set[Any] = set()
         self.links = Links()
@@ -86,6 +86,7 @@ class TorchModel(TracedModel):
         self.counts = OpenCounts()
         self.array_forms = ArrayForms()
         self.data = DataArguments()
+        self.in_place = InPlace()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
@@ -96,8 +97,7 @@ class TorchModel(TracedModel):
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
-        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
-        """The form of the result, and the states that hold its tensors."""
+        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
 
     def code(self) -> list[Any]:
         """The module's own code and attributes, and the constants that it is called with."""
@@ -435,6 +435,7 @@ class TorchModel(TracedModel):
         self._roles.clear()
         self._by_way.clear()
         self._passed_types.clear()
+        self.in_place.forget()
         self._mixed.clear()
         self._categories.clear()
         raise Restart

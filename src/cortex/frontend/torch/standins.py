@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +65,10 @@ OF_MEMORY = (
     "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
 )  # fmt: skip
 """Attributes of arrays and tensors that their form does not tell."""
+OF_TYPE = ("dtype", "itemsize", "element_size", "nbytes", "is_floating_point", "is_complex", "is_signed")
+"""Attributes that the element type and the shape tell; of numbers, floats of all widths are computed with as float32."""
+OF_SCALAR = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
+"""Attributes of NumPy's numbers that their class tells."""
 MOST_ITEMS = 256
 """Code that goes through a list of more numbers is refused: each item would be a field of its own."""
 
@@ -240,6 +245,11 @@ class NodeField(TorchAttribute):
             raise AttributeError(f"'{type(sample).__name__}' object has no attribute '{name}'")
         if isinstance(sample, str) and name in TEXT_METHODS:
             return TextMethod(self, name)
+        if isinstance(sample, np.generic) and name in OF_SCALAR:
+            ask_value((*self._cortex_steps, CLASS))
+            return getattr(sample, name)
+        if isinstance(sample, np.bool_ | np.integer | np.floating) and name == "item":
+            return partial(self._cortex_compute, type(sample.item()).__name__, (self,))
         return getattr(self._cortex_tag(), name)
 
     def _cortex_array_attribute(self, sample: Any, name: str) -> Any:
@@ -248,7 +258,7 @@ class NodeField(TorchAttribute):
             return present(tracing(), (*self._cortex_steps, Attr(name)))
         if isinstance(sample, np.ndarray):
             return array_attribute(lambda: field_tensor(self), sample, self._cortex_name, name)
-        return sample.dtype if name == "dtype" else super().__getattr__(name)
+        return getattr(sample, name) if name in OF_TYPE else super().__getattr__(name)
 
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
