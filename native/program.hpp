@@ -142,4 +142,7 @@ class Run {
   bool has_run_ = false, is_whole_ = false;  // ever; and are the states of the last run there?
 };
 
+// Linearize a list of structures or a Forest, and run the program on it. `out` as in Run.
+Run run_program(nb::object program, nb::handle structures, bool single, std::int64_t threads, nb::handle out);
+
 }  // namespace cortex

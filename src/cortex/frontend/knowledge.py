@@ -62,6 +62,8 @@ class Knowledge:
         self._ask_lengths = False
         self.trees_only = False
         """May a node be below one other node only?"""
+        self.is_draft = False
+        """Is it only found out what there is to be known, before kinds are traced for good?"""
         self._computed: dict[tuple[str, tuple[int, ...] | None], str] = {}
         """Other names of fields that are integers in some kinds and other numbers in other ones, or of other shapes."""
 

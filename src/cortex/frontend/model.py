@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,16 @@ class TracedModel(ABC):
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again."""
         k.states = None
+
+    def confirm(self, k: Knowledge) -> None:  # noqa: B027 - most have nothing to do
+        """Refuse a model that computes something else when it is run for the same nodes once more."""
+
+    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> None:  # noqa: B027 - most have nothing to do
+        """Learn what there is to be learned before anything is traced."""
+
+    def look_ahead(self) -> bool:
+        """Prepare for nodes that no structure has shown; True if everything has to be traced again for that."""
+        return False
 
     @abstractmethod
     def accessors(self, fields: Any, children: Any) -> Accessors:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
+from cortex import _native
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.digest import digest, refuse_changed
@@ -21,7 +22,9 @@ from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights, mapping_of
 from cortex.runtime.check_module import Example, check_module
 from cortex.runtime.device_report import DeviceReport
+from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
+from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.part import Part, Save
@@ -61,6 +64,8 @@ class CalledAsModule(NotCopied, ABC):
         self._save = save
         self._is_for_training: Callable[[], bool] | None = None
         """May a call be made for its gradients? Asked until it was so once."""
+        self._last: Executable | None = None
+        """What made the last call."""
 
     def __repr__(self) -> str:
         return f"<compiled module {self._interface.name}>"
@@ -72,20 +77,37 @@ class CalledAsModule(NotCopied, ABC):
         """
         if self._is_for_training is not None and self._is_for_training():
             self._warn_of_gradients()
+        if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
+            try:
+                found = loaded.direct(args)
+            except _native.UnknownKind:
+                found = NotImplemented
+            if found is not NotImplemented:
+                return found
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
             return self._called_with_all(batch, threads)
-        model, run, request = self._requested(args, kwargs)
+        arguments = self._interface.bind(args, kwargs)
+        model, run = self._for(arguments)
         try:
-            states = run(request, threads=threads)
+            states = run(model.request(arguments), threads=threads)
         except ModelError:
             if not self._takes_constants(model):
                 raise
-            model, run, request = self._requested(args, kwargs)
-            states = run(request, threads=threads)
+            model, run = self._for(arguments)
+            states = run(model.request(arguments), threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
+        self._expect_more(arguments, model, run)
         return form.returned([states[name] for name in names], self._tensor)
+
+    def _expect_more(self, arguments: dict[str, Any], model: TorchModel | Serving, run: Executable) -> None:
+        """A call has succeeded: have all ready for the next ones that are like it."""
+        self._last, loaded = run, run.in_memory
+        if loaded is not None and loaded.direct is long_way and loaded.usual is not None:
+            key = self._interface.constants(arguments)
+            serving = model if isinstance(model, Serving) else model.serving(key)
+            loaded.direct = direct_call(self._interface, key, serving, loaded, self._tensor)
 
     def nodes(self, *args: Any, **kwargs: Any) -> Any:
         """What the module's recursive routine returns at every node: `NodeResults`, or a list of them for a list.

@@ -20,6 +20,9 @@ from cortex.frontend.spans import span_at
 from cortex.frontend.trace_kind import trace_kind
 from cortex.ra.ir import Fact, Field, IsLeaf, IsNone, Length, State
 
+MANY = 16
+"""From so many children on, tracing a node takes long."""
+
 
 def is_checked(kind: Traced, seen: Seen) -> bool:
     """Has the kind, which fits the node, been checked for the number of children that it has?"""
@@ -74,6 +77,12 @@ def with_fewer_children(seen: Seen) -> Oracle | None:
     lengths = {name: len(accessors.items(seen.node, name)) for name in seen.knowledge.lists}
     fewer = {name: EXACT for name, n in lengths.items() if n > EXACT}
     return supposing(seen, _with_equal_ones(seen.knowledge, fewer)) if fewer else None
+
+
+def has_many_children(seen: Seen) -> bool:
+    """Does tracing a node take long, as it has many children?"""
+    accessors = seen.knowledge.accessors
+    return any(len(accessors.items(seen.node, name)) > MANY for name in seen.knowledge.lists)
 
 
 def _refuse_too_many(k: Knowledge, mentioned: Mentions, lengths: Lengths) -> None:

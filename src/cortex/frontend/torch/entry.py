@@ -312,11 +312,9 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return dict([*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)])
 
 
-def tensor_of(array: Any) -> torch.Tensor:
-    """An array as torch has it."""
-    return torch.from_numpy(array)
+tensor_of = torch.from_numpy
+"""An array as torch has it."""
 
 
-def gradients_wanted() -> bool:
-    """Would torch keep what gradients are computed from?"""
-    return torch.is_grad_enabled()
+gradients_wanted = torch.is_grad_enabled
+"""Would torch keep what gradients are computed from?"""

@@ -85,7 +85,7 @@ class Interface:
         """Is it known by their classes alone that calls with one argument each are compiled together?"""
         if len(self._names) != 1:
             return False
-        kinds = {self._kinds.get(each) for each in set(map(type, batch))}
+        kinds = {self.kinds.get(each) for each in set(map(type, batch))}
         return len(kinds) == 1 and None not in kinds
 
     def constants(self, arguments: dict[str, Any], numbers: Numbers = "usual") -> Constants:
@@ -93,7 +93,7 @@ class Interface:
         found: list[Any] = []
         nodes: tuple[str, ...] | None = None
         for name, value in arguments.items():
-            kind = self._kinds.get(type(value))
+            kind = self.kinds.get(type(value))
             if kind is not None:
                 found.append((name, row_form(value) if kind == "tensor" else kind))
                 continue
@@ -123,15 +123,15 @@ class Interface:
         return type(parameter.default) is type(value) and repr(parameter.default) == repr(value)
 
     @cached_property
-    def _kinds(self) -> dict[type, str]:
+    def kinds(self) -> dict[type, str]:
         """What arguments of these classes are, whatever they hold."""
         return {}
 
     def _remember(self, kind: type, what: str) -> None:
-        if len(self._kinds) >= MOST_KINDS:
-            self._kinds.clear()
+        if len(self.kinds) >= MOST_KINDS:
+            self.kinds.clear()
         if kind.__class__ is type and inspect.getattr_static(kind, "__class__") is CLASS:
-            self._kinds[kind] = what
+            self.kinds[kind] = what
 
 
 def nodes_among(arguments: dict[str, Any]) -> tuple[str, ...]:

@@ -373,18 +373,24 @@ class Links:
 
     def _split_where_needed(self, b: TorchBuilder) -> None:
         """Calls that pass values to others whose results they depend on become two: one passes, one returns."""
-        for tag in dict.fromkeys([b.tag.removesuffix(PASSING), *(r.tag for r in b.model.roles)]):
-            if tag in self._split:
-                continue
-            reached, todo = set[str](), [tag]
-            while todo:
-                at = todo.pop()
-                found = {r.role for r in self.relations.values() if at in r.users} - reached
-                reached |= found
-                todo += found
-            if any(r.is_top_down and tag in r.callers and r.role in reached for r in self.relations.values()):
-                self._split.add(tag)
-                raise Restart
+        tags = dict.fromkeys([b.tag.removesuffix(PASSING), *(r.tag for r in b.model.roles)])
+        new = {tag for tag in tags if tag not in self._split and self._waits_for_itself(tag)}
+        if new:
+            self._split |= new
+            raise Restart
+
+    def _waits_for_itself(self, tag: str) -> bool:
+        """Does a role pass values to calls whose results it depends on?"""
+        passes = [r for r in self.relations.values() if r.is_top_down and tag in r.callers]
+        if not passes:
+            return False
+        reached, todo = set[str](), [tag]
+        while todo:
+            at = todo.pop()
+            found = {r.role for r in self.relations.values() if at in r.users} - reached
+            reached |= found
+            todo += found
+        return any(r.role in reached for r in passes)
 
 
 def _at_item(numbers: Numbers, at: int, count: int) -> Numbers:
@@ -414,4 +420,13 @@ def too_many_relations(b: TorchBuilder, tag: str, way: Steps) -> ModelError:
     return fail(
         f"{tag} is called on {said(way)} with numbers that are computed in more than {MOST_RELATIONS} different ways. "
         "Compute them from the caller's in one way (depth + 1), or make them fields of the nodes."
+    )
+
+
+def no_base_case(model: str) -> ModelError:
+    """Every kind needs another one's result first."""
+    return ModelError(
+        f"the results of '{model}' depend on each other: every call needs the result of another one first. A node "
+        "without children must be handled without a recursive call, and what a call is given may not depend on its own "
+        "result.",
     )

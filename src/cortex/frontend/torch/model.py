@@ -5,10 +5,9 @@ Tracing begins with the simplest mode (see serving.py) and goes on to the next w
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from itertools import zip_longest
 from typing import Any
 
 from cortex.errors import ModelError
@@ -19,7 +18,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import Results, TracedModel
 from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
-from cortex.frontend.spans import fail, refusals, span_of_function
+from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.array_forms import ArrayForms
@@ -27,6 +26,7 @@ from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing,
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.confirm import Once, confirm
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
@@ -34,8 +34,8 @@ from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
-from cortex.frontend.torch.links import Links
-from cortex.frontend.torch.look_into import look_into, named, refuse_other_result_next_time
+from cortex.frontend.torch.links import Links, no_base_case
+from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
 from cortex.frontend.torch.mode import tracing_mode
@@ -43,6 +43,7 @@ from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.passed_numbers import Data
+from cortex.frontend.torch.record import start
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
@@ -93,6 +94,7 @@ class TorchModel(TracedModel):
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
+        self._unconfirmed: list[Once] = []  # traced once
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
@@ -158,6 +160,7 @@ class TorchModel(TracedModel):
         k.lists.clear()
         self.links.forgotten()
         self._late.forget()
+        self._unconfirmed.clear()
 
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
@@ -174,22 +177,31 @@ class TorchModel(TracedModel):
     def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         """Run the routine that a node stands for a call of."""
         values, b = self._traced(k, facts)
-        if type(facts.oracle) is Seen:
-            again = self._traced(k, Facts(facts.oracle))[1]
-            if again.lets != b.lets:
-                differs = (new for new, old in zip_longest(again.lets, b.lets) if new != old)
-                raise ModelError(
-                    f"'{self.name}' computes something else when it is run for the same node once more: it draws "
-                    "random numbers, reads a clock, or keeps something between calls. Make it a field of the node, or "
-                    "an argument.",
-                    next((let.span for let in differs if let is not None), None),
-                )
-            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts))
-            oracle = facts.oracle
-            looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
-            self.links.look_at(b, looks)
+        oracle = facts.oracle
+        if type(oracle) is Seen:
+            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
+            if not k.is_draft:
+                looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
+                self.links.look_at(b, looks)
+                self._unconfirmed.append((oracle, b.lets))
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
+
+    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> None:
+        """Learn from one run of the module itself which routines are recursive, and what that makes of the nodes."""
+        given = next((r.arguments for r in requests if isinstance(r, Request)), None)
+        if given is not None:
+            self.routines, self.mode = start(self.entry, self.mode, given)
+            k.accessors.of_calls = self.mode == "calls"
+
+    def confirm(self, k: Knowledge) -> None:
+        """Refuse a module that computes something else for the same nodes."""
+        traced, self._unconfirmed = self._unconfirmed, []
+        confirm(self.name, traced, lambda oracle: self._traced(k, Facts(oracle))[1].lets)
+
+    def look_ahead(self) -> bool:
+        """Lists may be longer than any that was seen."""
+        return self.counts.raise_bounds()
 
     def _lets_traced(self, k: Knowledge, facts: Facts) -> tuple[tuple[str, ...], TorchBuilder]:
         values, b = self._traced(k, facts)
@@ -239,11 +251,7 @@ class TorchModel(TracedModel):
 
     def no_base_case(self) -> ModelError:
         """Every kind needs another one's result first."""
-        return ModelError(
-            f"the results of '{self.name}' depend on each other: every call needs the result of another one first. "
-            "A node without children must be handled without a recursive call, and what a call is given may not depend "
-            "on its own result.",
-        )
+        return no_base_case(self.name)
 
     # Running a role.
 
@@ -260,12 +268,8 @@ class TorchModel(TracedModel):
         passed = {name: b.values(value) for name, value in given.items() if isinstance(b.role.given[name], Passed)}
         result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
         for name, value in given.items():
-            if name in passed and named(b.values(value)) != named(passed[name]):
-                raise ModelError(
-                    f"recursive calls change their argument '{name}', which the caller would see. Return the new value "
-                    "instead, and let the caller use that.",
-                    span_of_function(b.role.routine.function.__code__),
-                )
+            if name in passed:
+                refuse_change(b, name, value, passed[name])
             look_into(b, name, value, result)
         refuse_other_result_next_time(b, result, {**given, b.role.node_parameter: root})
         if b.rehearsal is None:
@@ -360,14 +364,14 @@ class TorchModel(TracedModel):
                 if len(self.routines) > 1 or not simple:
                     self._change_mode(b, "calls")
                 if len(self.roles) < 2:
-                    self.roles.append(Role(_tag(routine), routine, node_parameter, given))
+                    self.roles.append(Role(routine.tag, routine, node_parameter, given))
                 role = self.roles[1]
                 return role if same_given(given, role.given) else self._change_mode(b, "calls")
             case "calls":
                 key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
                 self.data.learn(self, b, routine, given)
                 if key not in self._roles:
-                    stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
+                    stem, number = routine.tag, sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
                     self._roles[key] = role
                     self.roles.append(role)
@@ -508,7 +512,3 @@ class TorchModel(TracedModel):
 
 def _lets(values: Results) -> tuple[str, ...]:
     return tuple(value.name for value in values.values())
-
-
-def _tag(routine: Routine) -> str:
-    return routine.label.replace(".", "_")
