@@ -144,9 +144,7 @@ class TorchModel(TracedModel):
     def mentions(self) -> Mentions:
         """The numbers that the user's code knows, also by attributes of modules and by arguments."""
         given = [*self.signature.example.values(), *(x for role in self.roles for x in role.given.values())]
-        return mentions(
-            {each for code in self.entry.seen_code for each in codes(code)}, self.entry.held(), given, self.told_at
-        )
+        return mentions({c for x in self.entry.seen_code for c in codes(x)}, self.entry.held(), given, self.told_at)
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
