@@ -293,7 +293,7 @@ PyObject* Request::value(std::int32_t node, int attribute) {
   const auto a = static_cast<std::size_t>(attribute);
   if (static_cast<std::size_t>(node) >= num_user_) {
     const Added& added = added_[static_cast<std::size_t>(node) - num_user_];
-    if (added.value) return Py_NewRef(added.value);
+    if (added.value) return Py_NewRef(added.value);  // the only field that positions of numbers have
     node = added.owner;
   }
   if (!forest_.is_valid()) {

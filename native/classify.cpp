@@ -184,7 +184,10 @@ void Request::check_lengths() {
   for (std::size_t v = 0; v < graph_.num_nodes(); ++v) {
     const Lengths& lengths = spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].lengths;
     if (!lengths.table) continue;
-    const std::int64_t entry = lengths.entry(&graph_.list_len[v * spec_.lists.size()]);
+    const std::int64_t entry = lengths.entry([&](int list) -> std::int64_t {
+      if (list < 0) return size_of(kept(static_cast<std::int32_t>(v), -1 - list));
+      return std::max(graph_.list_len[v * spec_.lists.size() + static_cast<std::size_t>(list)], 0);
+    });
     if (!lengths.table[entry] && met.emplace(lengths.table, entry).second) nodes.push_back(static_cast<std::int32_t>(v));
   }
   if (nodes.empty()) return;

@@ -323,9 +323,9 @@ class Reader {
       std::int64_t entries = 1;
       own.most = int_of(lengths[k][1]);
       for (nb::handle name : list_of(lengths[k][0])) {
-        own.lists.push_back(find(spec_.lists, text_of(name)));
+        const int list = find(spec_.lists, text_of(name));
+        own.lists.push_back(list < 0 ? -1 - kept_attribute(text_of(name)) : list);
         entries *= own.most + 1;
-        if (own.lists.back() < 0) python_error(PyExc_ValueError, "a linearizer's spec checks an unknown list");
       }
       own.array = nb::object(lengths[k][2]);
       auto* array = reinterpret_cast<PyArrayObject*>(own.array.ptr());
@@ -338,7 +338,7 @@ class Reader {
     spec_.one_list_each = spec_.has_lengths;
     for (const KindUse& kind : spec_.kinds) {
       const Lengths& own = kind.lengths;
-      spec_.one_list_each &= own.lists.size() <= 1;
+      spec_.one_list_each &= own.lists.empty() || (own.lists.size() == 1 && own.lists[0] >= 0);
       if (own.lists.empty()) {
         spec_.list_lengths.push_back({&kAlwaysChecked, 0, 0});
       } else {

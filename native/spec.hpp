@@ -98,16 +98,16 @@ struct Demand {
 //
 // The Python side sets entries of the table while requests are linearized by other threads; both hold the GIL.
 struct Lengths {
-  std::vector<int> lists;  // empty for other kinds
+  std::vector<int> lists;  // empty for other kinds; below 0, -1 - a where it is the list of numbers in attribute a
   std::int64_t most = 0;   // longer lists are like those of this length
   nb::object array;        // what keeps the table
   const std::uint8_t* table = nullptr;
 
-  // The entry of a node with these numbers of children in all lists; the first of `lists` counts most.
-  std::int64_t entry(const std::int32_t* list_len) const {
+  // The entry of a node whose lists have the lengths that `length` gives; the first of `lists` counts most.
+  template <class Length>
+  std::int64_t entry(Length length) const {
     std::int64_t at = 0;
-    for (const int list : lists)
-      at = at * (most + 1) + std::min<std::int64_t>(std::max(list_len[list], 0), most);
+    for (const int list : lists) at = at * (most + 1) + std::min<std::int64_t>(length(list), most);
     return at;
   }
 };

@@ -152,7 +152,8 @@ def linearizer_spec(
 
 def names_read(m: Model) -> set[str]:
     """What is read of nodes, by the model's names."""
-    return {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)} - {POSITION}
+    items = {p.relation for p in m.positions}
+    return {*m.slots, *m.lists, *items, *(f.name for f in m.fields), *_tested(m)} - {POSITION}
 
 
 def _lengths(kind: Kind, checked: Sequence[Checked]) -> tuple[tuple[str, ...], int, Any] | None:

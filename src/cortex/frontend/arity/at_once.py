@@ -54,7 +54,7 @@ def insert(k: Knowledge, tree: DecisionTree, kind: Traced) -> None:
     """Add a kind to the tree; one of any arity takes the place of those of single numbers that it is right for."""
     if kind.checked is not None:
         for other in list(tree.order):
-            if asks_the_same(kind, other) and fits(k, other, kind):
+            if asks_the_same(k, kind, other) and fits(k, other, kind):
                 tree.remove(other)
     else:
         refuse_large_kind(k, kind)

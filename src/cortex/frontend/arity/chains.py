@@ -385,7 +385,9 @@ class Writer:
             if op is None:
                 match let.op:
                     case ir.Field(_, (ir.Item(relation), *rest)) | ir.State(_, (ir.Item(relation), *rest)):
-                        op = replace(let.op, path=(ir.Slot(self.routine.at(relation)), *rest))
+                        is_plain = relation not in t.declared.lists  # the item of a list of numbers is the field
+                        way = () if is_plain else (ir.Slot(self.routine.at(relation)), *rest)
+                        op = replace(let.op, path=way)
                     case _:
                         op = rename_operands(let.op, {x: write(x) for x in operand_names(let.op)})
             made[name] = b.add(op, span=let.span)

@@ -38,6 +38,8 @@ def find_pattern(
     try:
         for lengths, kind in traces:
             seen.append((lengths, kind))
+            if not set(lengths) <= set(lists):
+                raise NotAlike("the items of a list of numbers are not taken one after the other")
             results = tuple(kind.results.values())
             rolled.append((lengths, roll(kind.lets, results, lengths, _declared([kind.lets], lists))))
         lets, results = agree(rolled, _declared([kind.lets for _, kind in seen], lists))

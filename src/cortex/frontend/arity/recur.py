@@ -49,7 +49,7 @@ def find_sequences(
         found.append((lengths, own))
     sequences = found[0][1].sequences
     everything = with_routines(declared, sequences)
-    lets, results = agree([(_all_lengths(own, sequences), r.rolled) for own, r in found], everything)
+    lets, results = agree([(_all_lengths(own, sequences, declared.lists), r.rolled) for own, r in found], everything)
     before = Body(drop_dead_lets(lets, results[number:]), results[number:])
     routines = {r.name for r in sequences.routines}
     if any(isinstance(let.op, ir.State) and _first(let.op.path) & _ends(sequences) for let in before.lets):
@@ -70,8 +70,6 @@ def is_instance_of_steps(
 ) -> bool:
     """Does a kind with routines compute what a trace computes for these numbers of items?"""
     if any(lengths[r.relation] < 1 for r in sequences.routines):
-        return False
-    if not all(lengths.values()):
         return False
     everything = with_routines(declared, sequences)
     expected = written_out(pattern, sequences, lengths, everything)
@@ -113,6 +111,10 @@ class _Rolling:
         for relation in self.lengths:
             while (found := self._found(body, results, relation)) is not None:
                 body = self._added(found)
+        of_numbers = [relation for relation in self.lengths if relation not in self.declared.lists]
+        for relation in of_numbers:  # what is read of them is read by positions
+            zipped = find_zip(self._trace(body, results, relation), self._name(relation), self._before, always=True)
+            body = body if zipped is None else self._added(zipped)
         if not self.routines:
             raise NotAlike("no step from one item of a list to the next was found")
         try:
@@ -167,13 +169,15 @@ class _Rolling:
         for r in self.routines:
             last = self.lengths[r.relation] - 1
             ends |= {(r.name, 0): r.end(False), (r.name, last): r.end(True)}
-        lengths = _all_lengths(self.lengths, sequences)
+        lengths = _all_lengths(self.lengths, sequences, self.declared.lists)
         declared = with_routines(self.declared, sequences)
         return Recurrent(roll(body, (*results, *self.wholes), lengths, declared, ends=ends), sequences)
 
 
-def _all_lengths(lengths: Lengths, sequences: Sequences) -> dict[str, int]:
-    return {**lengths, **{r.name: lengths[r.relation] for r in sequences.routines}}
+def _all_lengths(lengths: Lengths, sequences: Sequences, lists: tuple[str, ...]) -> dict[str, int]:
+    """The lengths of all lists that the model has, those of positions among them."""
+    own = {name: n for name, n in lengths.items() if name in lists}
+    return {**own, **{r.name: lengths[r.relation] for r in sequences.routines}}
 
 
 def _first(path: tuple[ir.Hop, ...]) -> set[str]:

@@ -128,7 +128,8 @@ def written_out(kind: ir.Kind, sequences: Sequences, lengths: Mapping[str, int],
                         known[routine.at(other.name), state.name] = at[other.name, i, state.name]
             for state, name in zip(sequences.states, fixed, strict=True):
                 known[routine.owner, state.name] = name
-            found = _write(b, body, known, {routine.at(relation): (ir.Item(relation, i),), routine.owner: ()})
+            item = (ir.Item(relation, i),)
+            found = _write(b, body, known, {routine.at(relation): item, routine.owner: (), None: item})
             for state, name in zip(routine.states, found, strict=True):
                 at[routine.name, i, state.name] = name
             before = i
@@ -147,8 +148,21 @@ def written_out(kind: ir.Kind, sequences: Sequences, lengths: Mapping[str, int],
 def _for_items(body: Body, counts: Mapping[str, int], declared: Declared) -> Body:
     kind = body.kind()
     for relation, count in counts.items():
-        kind = write_out(kind, relation, count, declared)
+        kind = write_out(kind, relation, count, declared) if count else _without(kind, relation, declared)
     return Body(with_numbers(kind.lets, counts), kind.results)
+
+
+def _without(kind: ir.Kind, relation: str, declared: Declared) -> ir.Kind:
+    """`kind` where there is nothing in a list."""
+    b = Builder(declared)
+    names: dict[str, str] = {}
+    for let in kind.lets:
+        if let.over == relation:
+            continue
+        is_empty = isinstance(let.op, ir.OverChildren) and let.op.name == relation
+        op = ir.Fill(0.0, let.type.shape) if is_empty else rename_operands(let.op, names)
+        names[let.name] = b.add(op, span=let.span)
+    return ir.Kind(kind.name, kind.guard, b.lets, tuple(names[r] for r in kind.results))
 
 
 def with_numbers(lets: tuple[ir.Let, ...], lengths: Mapping[str, int]) -> tuple[ir.Let, ...]:
@@ -165,9 +179,9 @@ def with_numbers(lets: tuple[ir.Let, ...], lengths: Mapping[str, int]) -> tuple[
 
 
 def _write(
-    b: Builder, body: Body, known: dict[tuple[str, str], str], items: dict[str, tuple[ir.Hop, ...]] | None = None
+    b: Builder, body: Body, known: dict[tuple[str, str], str], items: dict[str | None, tuple[ir.Hop, ...]] | None = None
 ) -> tuple[str, ...]:
-    """Add a body; states at the end of a slot (or item) are `known`, other slots are `items`."""
+    """Add a body; states at the end of a slot (or item) are `known`, other slots, and fields of its own, at `items`."""
     names: dict[str, str] = {}
     for let in body.lets:
         match let.op:
@@ -181,6 +195,8 @@ def _write(
                 items and slot in items
             ):
                 op: ir.Op = replace(let.op, path=(*items[slot], *rest))
+            case ir.Field(_, ()) if items and None in items:
+                op = replace(let.op, path=items[None])
             case _:
                 op = rename_operands(let.op, {x: names[x] for x in operand_names(let.op)})
         names[let.name] = b.add(op, span=let.span)

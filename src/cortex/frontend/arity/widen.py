@@ -16,6 +16,7 @@ from types import CodeType
 
 from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told, told_at
@@ -56,19 +57,20 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     if kind.checked is not None:
         return False
     asked = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
-    lists = [name for name in asked if k.is_of_children(name)]
+    lists = [name for name in asked if k.is_of_children(name) or name in k.item_lists]
     for name in asked:
         if name not in lists:  # such as that of the parent's children
             tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), "the list is not one of children")
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
-            key = open_lengths(kind.guard, chosen)
+            own = itemized(k, kind, chosen)
+            key = open_lengths(own.guard, chosen)
             if key in tree.per_arity:
                 continue
             if any(other.checked is not None and other.guard == key for other in tree.order):
-                return False  # there is one, which is not for this number of children
+                continue  # there is one, which is not for this number of children
             try:
-                widening = _Widening(k, tree, kind, oracle, chosen)
+                widening = _Widening(k, tree, own, oracle, chosen)
                 widening.run()
                 widening.run_for_other_answers()
                 return True
@@ -76,13 +78,14 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
             except (NeedsExample, NeedsStates):
-                return False
+                continue
     return False
 
 
 def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
     """Is a kind of the same questions an instance of a kind of any arity?"""
     assert merged.checked is not None
+    kind = itemized(k, kind, merged.checked.open)
     pattern = Kind("pattern", (), merged.lets, tuple(merged.results.values()))
     known = _lengths_told(kind.guard, merged.checked.lists)
     return list(kind.results) == list(merged.results) and is_instance(
@@ -170,7 +173,7 @@ class _Widening:
         merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes, sequences)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
-            if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):
+            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(self.k, other, merged):
                 self.tree.remove(other)
         self.tree.insert(merged)
 
@@ -256,9 +259,9 @@ class _Widening:
         """The kind of a node with so many children; or, where the model fails, the questions it got to."""
         asked = Facts(supposing(self.oracle, lengths, facts))
         try:
-            return trace_kind(self.k, asked)
+            return itemized(self.k, trace_kind(self.k, asked), self.chosen)
         except (Exception, Impossible, MissingAttribute):
-            return asked.guard()
+            return itemized_guard(self.k, asked.guard(), self.chosen)
 
     def _asks_the_same(self, guard: Guard) -> bool:
         return open_lengths(guard, self.chosen) == open_lengths(self.kind.guard, self.chosen)
