@@ -22,6 +22,7 @@ from cortex.frontend.torch.steps import (
     LookedUp,
     Meant,
     Of,
+    Sliced,
     Step,
     Steps,
     Way,
@@ -185,6 +186,8 @@ def _step(step: Step) -> tuple[Any, ...]:
             return ("attribute", name)
         case At(key):
             return ("item", key)
+        case Sliced():
+            return ("item", step.slice)
         case Called(args):
             return ("call", args)
         case Of(name):

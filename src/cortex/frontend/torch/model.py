@@ -132,7 +132,7 @@ class TorchModel(TracedModel):
         return TorchAccessors(fields, children, self.links.itemize)
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
-        """None: the arguments beside the node come with requests."""
+        """None: other arguments come with requests."""
         return {}
 
     def mentions(self) -> Mentions:

@@ -31,6 +31,20 @@ class At:
 
 
 @dataclass(frozen=True)
+class Sliced:
+    """`x[start:stop:step]`."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+    @property
+    def slice(self) -> slice:
+        """As Python has it."""
+        return slice(self.start, self.stop, self.step)
+
+
+@dataclass(frozen=True)
 class Called:
     """`x(*args)`."""
 
@@ -110,7 +124,7 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 FORM = Of("form")
 
-Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant | LookedUp | Computed
+Step: TypeAlias = Attr | At | Sliced | Called | Of | Contains | Has | Meant | LookedUp | Computed
 Steps: TypeAlias = tuple[Step, ...]
 
 NOWHERE = (AttributeError, IndexError, KeyError, TypeError)
@@ -125,6 +139,8 @@ def follow(x: Any, steps: Steps) -> Any:
                 x = getattr(x, name)
             case At(key):
                 x = x[key]
+            case Sliced():
+                x = x[step.slice]
             case Called(args):
                 x = x(*args)
             case Of(name):
@@ -180,6 +196,8 @@ def text(steps: Steps, start: str = "node") -> str:
                 told += f".{name}"
             case At(key):
                 told += f"[{key!r}]"
+            case Sliced(first, last, stride):
+                told += f"[{':'.join('' if n is None else str(n) for n in (first, last, stride))}]"
             case Called(args):
                 told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):
