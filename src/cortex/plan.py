@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from cortex import __version__
-from cortex._native import UnknownKind
 from cortex.cache.key import key_of
 from cortex.codegen.target import Target
 from cortex.cost.alternating import alternating
@@ -26,7 +25,7 @@ from cortex.options import Options
 from cortex.ra import ir as ra
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
-from cortex.runtime.linearize import linearizer
+from cortex.runtime.linearize import UnknownKind, linearizer
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
 from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow

@@ -16,6 +16,7 @@ from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.node_identity import codes, functions_of
+from cortex.frontend.slices import Slices
 from cortex.frontend.spans import fail, refusals, span_of_function
 from cortex.frontend.standin import Attribute, Place, StandIn
 from cortex.frontend.state import StateRecord, child_state, states_of
@@ -40,6 +41,7 @@ class TracedModel(ABC):
         self.function = function
         self.told_at: set[tuple[str, int]] = set()
         """Lines of code that compute remainders and the like of numbers of children (arity/told.py)."""
+        self.slices = Slices()
 
     def closed_over(self) -> list[Any]:
         """The NumPy arrays that the function takes from the scopes around it."""

@@ -24,6 +24,7 @@ from cortex.frontend.torch.steps import (
     LookedUp,
     Meant,
     Of,
+    Sliced,
     Step,
     Steps,
     Way,
@@ -210,6 +211,8 @@ def _step(places: Mapping[str, int], step: Step) -> tuple[Any, ...]:
             return ("attribute", name)
         case At(key):
             return ("item", key)
+        case Sliced():
+            return ("item", step.slice)
         case Called(args):
             return ("call", args)
         case Of(name):

@@ -56,6 +56,7 @@ from cortex.ra.ir import (
 from cortex.runtime.call_table import call_table, relations_read, source_for_native
 from cortex.runtime.forest import Forest
 
+UnknownKind = _native.UnknownKind
 Path = tuple[Hop, ...]
 Checked = tuple[tuple[Fact, ...], CheckedLengths | None]
 Inlinings = frozenset[tuple[Path, str]]

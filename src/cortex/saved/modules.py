@@ -17,7 +17,7 @@ from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
 from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Steps
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced, Steps
 from cortex.saved.forms import decode_form, encode_form
 
 PLAIN = (str, int, float, complex, bytes, NoneType, Constant)
@@ -182,6 +182,8 @@ def _is_step(step: Any) -> bool:
             return _is_plain(key)
         case Given(name):
             return type(name) is str
+        case Sliced(start, stop, step):
+            return all(type(x) in (int, NoneType) for x in (start, stop, step)) and step != 0
         case Called(args):
             return type(args) is tuple and _is_plain(args)
         case Of(name):

@@ -177,7 +177,9 @@ class ByType(Tree):
 
 class Item(Tree):
     def own(self, node: Any) -> Any:
-        return torch.ones(2) * (node.x.item() if hasattr(node.x, "item") and not len(getattr(node.x, "shape", ())) else 1)
+        return torch.ones(2) * (
+            node.x.item() if hasattr(node.x, "item") and not len(getattr(node.x, "shape", ())) else 1
+        )
 
 
 @pytest.mark.parametrize("make", [IsTensor, Isinstance, HasShape, ByType, Item])

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
-from cortex.frontend.arity.check import agrees, asks_the_same, refuse_large_kind
+from cortex.frontend.arity.check import agrees, asks_the_same, rolled_if_large
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import is_instance
 from cortex.frontend.arity.supposing import supposing
@@ -57,7 +57,7 @@ def insert(k: Knowledge, tree: DecisionTree, kind: Traced) -> None:
             if asks_the_same(k, kind, other) and fits(k, other, kind):
                 tree.remove(other)
     else:
-        refuse_large_kind(k, kind)
+        kind = rolled_if_large(k, kind)
     tree.insert(kind)
 
 

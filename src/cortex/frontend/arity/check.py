@@ -6,15 +6,19 @@ nothing has to be compiled. Else nodes with that number of children get a kind o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.list_items import itemized, itemized_guard
-from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, Mentions
+from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, MANY, Mentions
+from cortex.frontend.arity.pattern import find_pattern
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told
+from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.arity.widen import asked_of_items, fits, open_lengths
 from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts, Oracle, Seen
@@ -22,10 +26,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.spans import span_at
 from cortex.frontend.trace_kind import trace_kind
-from cortex.ra.ir import Fact, Field, IsLeaf, IsNone, Length, State
-
-MANY = 16
-"""From so many children on, tracing a node takes long."""
+from cortex.ra.ir import Fact, Field, Hop, IsLeaf, IsNone, Item, Length, State
 
 
 def is_checked(kind: Traced, seen: Seen) -> bool:
@@ -125,17 +126,37 @@ def _refuse_too_many(k: Knowledge, mentioned: Mentions, lengths: Lengths) -> Non
     )
 
 
-def refuse_large_kind(k: Knowledge, kind: Traced) -> None:
-    """Refuse a kind that would be compiled for very many children one by one."""
-    paths = (let.op.path for let in kind.lets if isinstance(let.op, State | Field))
-    children = {path[0] for path in paths if path}
-    if len(children) > LARGEST_OWN:
+def rolled_if_large(k: Knowledge, kind: Traced) -> Traced:
+    """A kind of one number of children, rolled up where it would be compiled for very many of them one by one.
+
+    It serves that number alone, but where it does the same with all children its size does not depend on the number.
+    """
+    taken = _children_taken(kind)
+    if len(taken) > MANY:
+        k.model.slices.make_lists()
+    if len(taken) <= LARGEST_OWN:
+        return kind
+    told = {f.test.name: f.answer for f in kind.guard if isinstance(f.test, Length) and not f.test.path}
+    names = {hop.name for hop in taken if isinstance(hop, Item)}
+    lengths = {name: n for name in sorted(names) if isinstance(n := told.get(name), int) and n > LARGEST_OWN}
+    try:
+        if not lengths:
+            raise NotAlike("")
+        pattern = find_pattern([(lengths, kind)], tuple(k.lists))
+    except NotAlike as reason:
+        why = f": {reason.reason}" if reason.reason else ""
         raise ModelError(
-            f"model '{k.name}' computes with {len(children)} children of a node one by one, not alike for any number "
-            f"of them, and that is compiled for {LARGEST_OWN} at most. Do the same for all children of a node (code "
-            "such as node.children[:300], or a branch for their number, does not), or give nodes fewer children.",
-            k.definition,
-        )
+            f"model '{k.name}' computes with {len(taken)} children of a node one by one, not with all of them alike"
+            f"{why}, and that is compiled for {LARGEST_OWN} at most. Do the same for all children of a node, or for "
+            "all of a slice (node.children[:300]), or give nodes fewer children.",
+            reason.span or k.definition,
+        ) from None
+    return replace(kind, lets=pattern.lets, results=dict(zip(kind.results, pattern.results, strict=True)))
+
+
+def _children_taken(kind: Traced) -> set[Hop]:
+    """The children that something is read of, by themselves."""
+    return {let.op.path[0] for let in kind.lets if isinstance(let.op, State | Field) and let.op.path}
 
 
 def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:

@@ -24,6 +24,8 @@ NEAR = 8
 """Numbers of children that are at most so much larger than a mentioned number are traced themselves."""
 LARGEST = 1 << 15
 """No node is traced with more children."""
+MANY = 16
+"""Where more children are taken one by one, parts of them are taken for lists by themselves, if the code has some."""
 LARGEST_OWN = 256
 """No kind of its own is compiled for more: that takes a time that grows with the square of the number."""
 

@@ -79,8 +79,7 @@ class TorchModel(TracedModel):
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()  # attributes that the code sets on nodes
-        self.ever_read: set[Steps] = set()
-        self.opaque_methods: set[Any] = set()
+        self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links = Links()
         self.changes = Changes()
         self.child_lists = ChildLists()
@@ -138,7 +137,7 @@ class TorchModel(TracedModel):
         return TorchAccessors(fields, children, self.links.itemize)
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
-        """None: the arguments beside the node come with requests."""
+        """None: other arguments come with requests."""
         return {}
 
     def mentions(self) -> Mentions:

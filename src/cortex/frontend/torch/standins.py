@@ -66,7 +66,7 @@ OF_MEMORY = (
 )  # fmt: skip
 """Attributes of arrays and tensors that their form does not tell."""
 OF_TYPE = ("dtype", "itemsize", "element_size", "nbytes", "is_floating_point", "is_complex", "is_signed")
-"""Attributes that the element type and the shape tell; of numbers, floats of all widths are computed with as float32."""
+"""Attributes that the element type and the shape tell; floats of all widths are computed with as float32."""
 OF_SCALAR = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
 """Attributes of NumPy's numbers that their class tells."""
 MOST_ITEMS = 256

@@ -39,6 +39,20 @@ class Given:
 
 
 @dataclass(frozen=True)
+class Sliced:
+    """`x[start:stop:step]`."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+    @property
+    def slice(self) -> slice:
+        """As Python has it."""
+        return slice(self.start, self.stop, self.step)
+
+
+@dataclass(frozen=True)
 class Called:
     """`x(*args)`."""
 
@@ -118,7 +132,7 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 FORM = Of("form")
 
-Step: TypeAlias = Attr | At | Given | Called | Of | Contains | Has | Meant | LookedUp | Computed
+Step: TypeAlias = Attr | At | Given | Sliced | Called | Of | Contains | Has | Meant | LookedUp | Computed
 Steps: TypeAlias = tuple[Step, ...]
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -136,6 +150,8 @@ def follow(x: Any, steps: Steps, given: Mapping[str, Any] = NOTHING) -> Any:
                 x = getattr(x, name)
             case At(key):
                 x = x[key]
+            case Sliced():
+                x = x[step.slice]
             case Called(args):
                 x = x(*args)
             case Of(name):
@@ -193,6 +209,8 @@ def text(steps: Steps, start: str = "node") -> str:
                 told += f"[{key!r}]"
             case Given(name):
                 told = name
+            case Sliced(first, last, stride):
+                told += f"[{':'.join('' if n is None else str(n) for n in (first, last, stride))}]"
             case Called(args):
                 told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):
