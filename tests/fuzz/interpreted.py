@@ -49,5 +49,8 @@ def _build(m: ra.Model, plan: Plan) -> Compiled:
 @contextmanager
 def interpreting() -> Iterator[None]:
     """Models that are compiled in this block are interpreted."""
-    with patch.object(cortex.compiler, "build", _build), patch.object(Loaded, "_load_object", lambda x, _: Interpreted(x)):
+    with (
+        patch.object(cortex.compiler, "build", _build),
+        patch.object(Loaded, "_load_object", lambda x, _: Interpreted(x)),
+    ):
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -208,23 +207,3 @@ def leaves(result: Any) -> list[Any]:
     if isinstance(result, tuple | list) or type(result).__name__ in ("Output", "StateRecord"):
         return [x for each in result for x in leaves(each)]
     return [np.asarray(result)]
-
-
-def main(first: int, last: int) -> None:
-    """Judge the programs of some seeds, for trying things out: `python judged_programs.py 0 100`."""
-    import json
-    import time
-
-    from user_code import program
-
-    for seed in range(first, last):
-        start = time.process_time()
-        found = judged(program(seed))
-        print(json.dumps([seed, found.verdict, round(time.process_time() - start, 2), found.text]), flush=True)
-
-
-if __name__ == "__main__":
-    import sys
-
-    os.environ.setdefault("CORTEX_CACHE", tempfile.mkdtemp(prefix="cortex-fuzz-"))
-    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -5,15 +5,28 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Literal
 
-from user_code_rules import EXPRESSIONS, HELPERS, NUMPY, STATEMENTS, TERMINALS, TORCH
-
 FrontEnd = Literal["function", "module"]
-DEEPEST = 2
 GAP = re.compile(r"<([A-Za-z_]\w*)(?::(\w+))?>")
 OPERATORS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)
+
+_SECTIONS = dict(
+    part.split("\n", 1) for part in (Path(__file__).parent / "user_code.grammar").read_text().split("\n=== ")[1:]
+)
+
+
+def _rules(part: str) -> dict[str, list[str]]:
+    """The rules of a part of the grammar."""
+    found = [(title.split(), text) for title, text in _SECTIONS.items()]
+    return {title[1]: text.strip("\n").split("\n") for title, text in found if title[0] == part}
+
+
+EXPRESSIONS, TERMINALS = _rules("expression"), _rules("terminal")
+NUMPY, TORCH = _rules("function"), _rules("module")
+STATEMENTS, HELPERS = _SECTIONS["statement"].strip("\n").split("\n\n"), "\n" + _SECTIONS["helpers"]
 
 IMPORTS = '''"""A random program: seed {seed}."""
 
@@ -82,6 +95,8 @@ class Writer:
     """The text of what a routine returns."""
     call: str
     """The text of the result for `c`."""
+    deepest: int
+    """How far expressions are nested."""
     scope: dict[str, list[str]] = field(default_factory=lambda: {"V": [], "N": [], "B": [], "M": []})
     count: int = 0
 
@@ -118,11 +133,11 @@ class Writer:
             parts += [f"len({m}) / 9" for m in self.scope["M"]]
             return " + ".join(parts)
         if kind == "R":
-            return re.sub(r"\bNODE\b", subject, self.filled(self.call, "node", DEEPEST))
+            return re.sub(r"\bNODE\b", subject, self.filled(self.call, "node", self.deepest))
         known = self.scope.get(kind, [])
         if known and subject == "node" and self.rng.random() < (0.35 if kind == "V" else 0.2):
             return self.rng.choice(known[-4:])
-        choices = self.rules.get(kind) or (TERMINALS if depth >= DEEPEST else EXPRESSIONS)[kind]
+        choices = self.rules.get(kind) or (TERMINALS if depth >= self.deepest else EXPRESSIONS)[kind]
         deeper = depth if kind in self.rules else depth + 1
         text = self.filled(self.rng.choice(choices), subject, deeper)
         if kind in EXPRESSIONS and isinstance(ast.parse(text, mode="eval").body, OPERATORS):
@@ -163,8 +178,8 @@ FORMS: dict[str, dict[str, tuple[str, str]]] = {
 }  # fmt: skip
 
 
-def program(seed: int) -> Program:
-    """The program of a seed."""
+def program(seed: int, deepest: int = 1) -> Program:
+    """The program of a seed; expressions in it are nested up to `deepest` times."""
     front_end: FrontEnd = "function" if seed % 2 else "module"
     rng = Random(f"program {seed}")
     form = rng.choice(("bare", *FORMS[front_end]))
@@ -173,7 +188,13 @@ def program(seed: int) -> Program:
     imports = IMPORTS.format(seed=seed)
     if front_end == "function":
         passed = rng.random() < 0.05
-        w = Writer(rng, NUMPY | {"END": [end]}, early, "f(NODE, w, depth + 1)" + access if passed else f"f(NODE, w){access}")
+        w = Writer(
+            rng,
+            NUMPY | {"END": [end]},
+            early,
+            "f(NODE, w, depth + 1)" + access if passed else f"f(NODE, w){access}",
+            deepest,
+        )
         helpers = _helpers(w)
         parameters = "node, w, depth=0" if passed else "node, w"
         known = {"N": ["depth"]} if passed else {}
@@ -183,7 +204,7 @@ def program(seed: int) -> Program:
     style = rng.choice(("forward", "forward", "encode", "passed", "stored", "memo"))
     calls = {"forward": "self(NODE)", "encode": "self.encode(NODE)", "memo": "self.encode(NODE, known)",
              "passed": "self.visit(NODE, <V>, depth + 1)", "stored": "NODE.h"}  # fmt: skip
-    w = Writer(rng, TORCH | {"END": [end]}, early, calls[style] + ("" if style == "stored" else access))
+    w = Writer(rng, TORCH | {"END": [end]}, early, calls[style] + ("" if style == "stored" else access), deepest)
     helpers = _helpers(w, without_calls=style in ("passed", "memo"))
     text = imports + MODULE.format(helpers=helpers, body=_indented(_methods(w, style, access)))
     return Program(seed, front_end, _pruned(text), shares=style not in ("stored", "memo"))
