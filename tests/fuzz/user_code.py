@@ -187,7 +187,7 @@ def program(seed: int, deepest: int = 1) -> Program:
     early, end = result.format(*rng.choices(EARLY, k=2)), result.format(*rng.choices(END, k=2))
     imports = IMPORTS.format(seed=seed)
     if front_end == "function":
-        passed = rng.random() < 0.05
+        passed = rng.random() < 0.03
         w = Writer(
             rng,
             NUMPY | {"END": [end]},
@@ -202,8 +202,9 @@ def program(seed: int, deepest: int = 1) -> Program:
         text = imports + FUNCTION.format(helpers=helpers, parameters=parameters, body=text)
         return Program(seed, front_end, _pruned(text), shares=not passed)
     style = rng.choice(("forward", "forward", "encode", "passed", "stored", "memo"))
+    passed = "self.visit(NODE, <V>, depth + 1)" if rng.random() < 0.3 else "self.visit(NODE, <V>)"
     calls = {"forward": "self(NODE)", "encode": "self.encode(NODE)", "memo": "self.encode(NODE, known)",
-             "passed": "self.visit(NODE, <V>, depth + 1)", "stored": "NODE.h"}  # fmt: skip
+             "passed": passed, "stored": "NODE.h"}  # fmt: skip
     w = Writer(rng, TORCH | {"END": [end]}, early, calls[style] + ("" if style == "stored" else access), deepest)
     helpers = _helpers(w, without_calls=style in ("passed", "memo"))
     text = imports + MODULE.format(helpers=helpers, body=_indented(_methods(w, style, access)))

@@ -20,7 +20,10 @@ TEXTS = ("and", "bread", "no", "note", "x")
 
 @dataclass(eq=False)
 class Node:
-    """A node: `opt` may be None, `extra` is missing on some, `parent` is the last node that has it as a child."""
+    """A node: `opt` may be None, `mixed` is of one type or another, `extra` is missing on some.
+
+    `parent` is the last node that has it as a child.
+    """
 
     word: int
     k: int
@@ -34,6 +37,10 @@ class Node:
     opt: float | None
     tokens: list[int]
     x: Any
+    mixed: Any
+    huge: int
+    np_int: Any
+    np_float: Any
     children: list[Node] = field(default_factory=list)
     left: Node | None = None
     right: Node | None = None
@@ -71,6 +78,10 @@ def random_node(rng: Random, array: Any) -> Node:
         opt=None if rng.random() < 0.5 else rng.uniform(0.1, 1.0),
         tokens=[rng.randrange(WORDS) for _ in range(rng.randrange(4))],
         x=array([rng.uniform(-1, 1) for _ in range(H)]),
+        mixed=rng.choice((1, 1.0, True, 2, 2.5, False, -3)),
+        huge=2**70 + rng.randrange(2**20),
+        np_int=np.int64(rng.randrange(5)),
+        np_float=np.float32(rng.uniform(-1, 1)),
     )
     if rng.random() < 0.3:
         node.extra = rng.uniform(-1, 1)  # type: ignore[attr-defined]
@@ -81,7 +92,7 @@ def structure(seed: int, shape: str, count: int, array: Any) -> Node:
     """A structure of `count` nodes: "random", "chain", "star", or "dag", which shares nodes."""
     rng = Random(f"user {seed} {shape} {count}")
     nodes = [random_node(rng, array) for _ in range(count)]
-    link_children(rng, nodes, shape, 6)
+    link_children(rng, nodes, shape, 9)
     for node in nodes:
         if node.children:
             node.__class__ = rng.choice((Inner, Inner, Call))
@@ -95,5 +106,5 @@ def structures(seed: int, shared: bool, array: Any) -> list[Node]:
     """Structures for one program; the first ones are its examples."""
     rng = Random(f"structures {seed}")
     shapes = ["random", "random", "random", "star", "chain", "dag" if shared else "random", "random"]
-    counts = [rng.randint(3, 6), rng.randint(3, 6), 2, rng.randint(4, 6), 3, 5, 1]
+    counts = [rng.randint(3, 6), rng.randint(3, 6), 2, rng.choice((4, 5, 6, 10)), 3, 5, 1]
     return [structure(seed * 100 + i, *each, array) for i, each in enumerate(zip(shapes, counts, strict=True))]
