@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from cortex import __version__
+from cortex import __version__, _native
 from cortex.cache.key import key_of
 from cortex.codegen.target import Target
 from cortex.cost.alternating import alternating
@@ -60,14 +61,18 @@ class Wishes:
         return [b for b in batches if forms.linearize(self.trace.roots(b))["sizes"]["num_groups"] <= MOST_GROUPS]
 
     def requests(self, m: ra.Model) -> list[LinearForm]:
-        """The batches in the linear form of a model, windows of all kinds included; without any, typical requests."""
+        """The batches in the linear form of a model, windows of all kinds included; without any, typical requests.
+
+        A batch is left out that has kinds which the model lost when it was traced anew for another request.
+        """
         if not self.batches or self.trace is None:
             return typical(m)
         forms = linearizer(m, self.trace.accessors, windows=tuple(range(len(m.kinds))))
-        try:
-            return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
-        except UnknownKind:  # kinds that were traced later have taken nodes of the examples from theirs
-            return typical(m)
+        found = []
+        for batch in self.batches:
+            with suppress(_native.UnknownKind):
+                found.append(LinearForm(**forms.linearize(self.trace.roots(batch))))
+        return found or typical(m)
 
     @property
     def settled(self) -> bool | None:

@@ -82,6 +82,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     },
     "and": operator.and_, "or": operator.or_, "round": round, "int": int, "float": float, "trunc": math.trunc,
     "bool": bool, "getitem": operator.getitem, "is_truth": lambda x: x is True or x is False,
+    "is": operator.is_, "equals": lambda x, y: bool(x == y),
     "numpy_class": lambda x: type(x).__name__ if isinstance(x, np.number | np.bool_ | np.str_) else "",
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
     "high": lambda x: parts(x)[0], "middle": lambda x: parts(x)[1], "low": lambda x: parts(x)[2],
@@ -91,7 +92,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lshift": "<<",
     "rshift": ">>", "xor": "^", "and": "&", "or": "|", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-    "ne": "!=", "neg": "-", "pos": "+", "invert": "~",
+    "ne": "!=", "neg": "-", "pos": "+", "invert": "~", "is": "is", "equals": "==",
 }  # fmt: skip
 NAMES = {
     "+": "plus", "-": "minus", "*": "times", "/": "over", "//": "floor_over", "%": "mod", "**": "to_the", "<": "less",

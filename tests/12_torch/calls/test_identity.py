@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,9 +104,13 @@ def by_method(node: Any) -> Any:
 @pytest.mark.parametrize(
     "scale", [by_is, by_equal, by_in, by_index, by_operator, by_set, by_method, siblings, by_id, counted]
 )
-def test_two_ways_to_one_node(scale: Callable[[Any], Any]) -> None:
-    module = module_of(scale)
-    check(module, tree, shared) if scale is not by_index else check(module, tree)
+def test_two_ways_to_one_node(scale: Callable[[Any], Any], tmp_path: Path) -> None:
+    module, structures = module_of(scale), (tree,) if scale is by_index else (tree, shared)
+    fast = check(module, *structures)
+    fast.save(tmp_path / "saved.cortex")
+    loaded = cortex.load(tmp_path / "saved.cortex", as_torch=True)
+    for make in structures:
+        torch.testing.assert_close(loaded(make()), fast(make()), rtol=0, atol=0)
 
 
 def module_of(scale: Callable[[Any], Any]) -> nn.Module:
