@@ -26,7 +26,7 @@ from cortex.options import Options
 from cortex.ra import ir as ra
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
-from cortex.runtime.linearize import UnknownKind, linearizer
+from cortex.runtime.linearize import linearizer
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
 from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow

@@ -36,7 +36,7 @@ from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.indexing_arrays import indexes_an_array
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
-from cortex.frontend.spans import fail, user_frame, user_span
+from cortex.frontend.spans import fail
 from cortex.frontend.tensor import IN_PLACE, Operand, Tensor, changed
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 

@@ -173,7 +173,9 @@ class _Widening:
         merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes, sequences)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
-            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(self.k, other, merged):
+            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(
+                self.k, other, merged
+            ):
                 self.tree.remove(other)
         self.tree.insert(merged)
 
