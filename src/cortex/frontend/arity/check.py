@@ -142,7 +142,9 @@ def rolled_if_large(k: Knowledge, kind: Traced) -> Traced:
     try:
         if not lengths:
             raise NotAlike("")
-        pattern = find_pattern([(lengths, kind)], tuple(k.lists))
+        pattern, sequences = find_pattern(iter([(lengths, kind)]), tuple(k.lists))
+        if sequences is not None:
+            raise NotAlike("they are taken one after the other")
     except NotAlike as reason:
         why = f": {reason.reason}" if reason.reason else ""
         raise ModelError(
