@@ -330,7 +330,9 @@ class Trace:
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
         kinds = self.model().kinds
-        return say_why(self._knowledge, self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=False)})
+        return say_why(
+            self._knowledge, self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=False)}
+        )
 
     def _guards(self) -> list[tuple[Traced, Guard]]:
         """The kinds of the model, in its order."""

@@ -105,7 +105,9 @@ def _needed(m: Model) -> list[list[str]]:
     followed = [{name for let in kind.lets for name in relations_read(let)} for kind in m.kinds]
     items = {name: p.relation for p in m.positions for name in (p.first, p.last, p.all)}
     behind = {r for kind in m.kinds if kind.of_position for let in kind.lets for r in relations_read(let)}
-    return [sorted({*own, *(items[x] for x in own if x in items), *(own & items.keys() and behind)}) for own in followed]
+    return [
+        sorted({*own, *(items[x] for x in own if x in items), *(own & items.keys() and behind)}) for own in followed
+    ]
 
 
 def relations_read(let: Let) -> Iterator[str]:

@@ -155,7 +155,9 @@ class _Rolling:
     @property
     def _before(self) -> str:
         """The name of what the owner computes for its positions."""
-        return f"before_{self._name(next(iter(self.lengths)))}" if not self.routines else f"before_{self.routines[0].name}"
+        return (
+            f"before_{self._name(next(iter(self.lengths)))}" if not self.routines else f"before_{self.routines[0].name}"
+        )
 
     def _sequences(self, body: tuple[ir.Let, ...]) -> Sequences:
         types = {let.name: let.type for let in body}

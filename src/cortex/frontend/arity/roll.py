@@ -74,9 +74,7 @@ def roll(
 class Rolling:
     """The rolled graph under construction."""
 
-    def __init__(
-        self, lengths: Mapping[str, int], declared: Declared, unstack_all: bool, ends: Ends = NO_ENDS
-    ) -> None:
+    def __init__(self, lengths: Mapping[str, int], declared: Declared, unstack_all: bool, ends: Ends = NO_ENDS) -> None:
         self.lengths = lengths
         self.ends = ends
         self.unstack_all = unstack_all

@@ -55,7 +55,5 @@ def drop_unit_axes_of_pointwise(g: Graph, op: ir.Op) -> ir.Op | None:
     kept = [a - len(whole) for a, n in enumerate(whole) if n != 1]
     if len(kept) == len(whole):
         return None
-    names = {
-        x: g.emit(ir.Reshape(x, tuple(shape[a] for a in kept if -a <= len(shape)))) for x, shape in shapes.items()
-    }
+    names = {x: g.emit(ir.Reshape(x, tuple(shape[a] for a in kept if -a <= len(shape)))) for x, shape in shapes.items()}
     return ir.Reshape(g.emit(rename_operands(op, names)), whole)

@@ -69,7 +69,7 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
             except (NeedsExample, NeedsStates):
-                continue
+                return False
     return False
 
 
@@ -164,7 +164,9 @@ class _Widening:
         merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes, sequences)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
-            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(self.k, other, merged):
+            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(
+                self.k, other, merged
+            ):
                 self.tree.remove(other)
         self.tree.insert(merged)
 
