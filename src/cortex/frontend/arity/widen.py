@@ -78,7 +78,7 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
             except (NeedsExample, NeedsStates):
-                continue
+                return False
     return False
 
 
