@@ -52,11 +52,14 @@ nb::object CallWay::at(std::int32_t item) const {
 CallSpec::CallSpec(nb::handle source, const std::vector<std::string>& slots, const std::vector<std::string>& lists,
                    const std::vector<std::string>& attribute_names) {
   for (nb::handle name : list_of(source["tensors"])) tensors.push_back(nb::borrow(name));
+  numbers = nb::cast<std::size_t>(nb::object(source["numbers"]));
   for (nb::handle way : list_of(source["ways"])) ways.push_back({nb::object(way[0]), truth(way[1])});
   for (nb::handle r : list_of(source["relations"])) {
     CallRelation made{text(r[0]), number(r[1]), Steps(r[2]), truth(r[3]), truth(r[4]), truth(r[5]), {}, number(r[7])};
     for (nb::handle pair : list_of(r[6]))
       made.inherits.emplace_back(nb::cast<std::size_t>(nb::object(pair[0])), nb::cast<std::size_t>(nb::object(pair[1])));
+    for (nb::handle each : list_of(r[8])) made.numbers.emplace_back(nb::cast<std::size_t>(nb::object(each[0])), Steps(each[1]));
+    made.numbers_by_item = truth(r[9]);
     follows |= made.looks_up;
     relations.push_back(std::move(made));
   }
@@ -95,15 +98,21 @@ CallSpec::CallSpec(nb::handle source, const std::vector<std::string>& slots, con
 }
 
 int CallSpec::traverse(visitproc visit, void* arg) const {
-  for (const CallRelation& r : relations)
+  for (const CallRelation& r : relations) {
     if (int found = r.steps.traverse(visit, arg)) return found;
+    for (const auto& [_, steps] : r.numbers)
+      if (int found = steps.traverse(visit, arg)) return found;
+  }
   for (const CallAttribute& a : attributes)
     if (int found = a.steps.traverse(visit, arg)) return found;
   return 0;
 }
 
 void CallSpec::drop_references() {
-  for (CallRelation& r : relations) r.steps.drop_references();
+  for (CallRelation& r : relations) {
+    r.steps.drop_references();
+    for (auto& [_, steps] : r.numbers) steps.drop_references();
+  }
   for (CallAttribute& a : attributes) a.steps.drop_references();
 }
 

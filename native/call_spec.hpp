@@ -22,6 +22,10 @@ struct CallRelation {
   bool looks_up;     // they are made by others
   std::vector<std::pair<std::size_t, std::size_t>> inherits;  // tensors of the request: the call's own, the caller's
   std::int32_t way;
+  // Numbers and texts that calls are given: where they stand among those of a call, and what leads to them from the
+  // caller's node. Steps find the item of a list, its position and the length behind what the caller is given.
+  std::vector<std::pair<std::size_t, Steps>> numbers = {};
+  bool numbers_by_item = false;  // they are not the same for all items of a list
 };
 
 // A name for the way by which calls are reached: what callers pass may depend on it.
@@ -64,6 +68,7 @@ struct CallSpec {
   std::vector<CallWay> ways;
   std::vector<CallAttribute> attributes;
   std::vector<nb::object> tensors;  // names of the tensors of a request
+  std::size_t numbers = 0;          // how many names there are of numbers and texts that calls are given
   // Where calls have a kind by what is known before those that they depend on: per kind, which slots and lists it needs
   // (empty otherwise); and which slots tell kinds apart, and whether lists do.
   std::vector<std::vector<std::uint8_t>> needed_slots, needed_lists;

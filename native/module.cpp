@@ -6,6 +6,7 @@
 
 #include "arrays.hpp"
 #include "bound.hpp"
+#include "direct.hpp"
 #include "errors.hpp"
 #include "kernel.hpp"
 #include "linearizer.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 namespace nb = nanobind;
 using cortex::Bound;
+using cortex::DirectCall;
 using cortex::Kernel;
 using cortex::Linearizer;
 using cortex::Program;
@@ -42,21 +44,7 @@ PyType_Slot collected[] = {
 };
 
 Run run(nb::handle_t<Program> program, nb::handle structures, bool single, std::int64_t threads, nb::handle out) {
-  const cortex::RunningCall call;
-  Run made(nb::borrow(program), single, threads, out);
-  cortex::Announcement soon(made.expected_threads());
-  try {
-    {
-      Linearizer::Lease request(made.program().linearizer());
-      made.prepare(*request, structures);
-    }
-    made.execute(&soon);
-    made.write_roots();
-  } catch (...) {
-    made.discard();
-    throw;
-  }
-  return made;
+  return cortex::run_program(nb::borrow(program), structures, single, threads, out);
 }
 
 // The same for most calls, as an object of the class `output`, which keeps its run in `_run`. (To call the class would take
@@ -160,6 +148,12 @@ NB_MODULE(_native, m) {
       .def("root", &Bound::root, "state"_a, "State number `state` at the roots.")
       .def("nodes", &Bound::nodes, "state"_a, "State number `state` at every node, in the user's order.")
       .def_prop_ro("num_nodes", &Bound::num_nodes, "The number of nodes.");
+
+  nb::class_<DirectCall>(m, "DirectCall", nb::type_slots(collected<DirectCall>),
+                         "Calls of a compiled module by position: from a tuple of arguments to the module's result.")
+      .def(nb::init<nb::dict>(), "spec"_a)
+      .def("__call__", &DirectCall::operator(), "args"_a,
+           "The result, or NotImplemented where the arguments are unlike those of the calls that it is for.");
 
   nb::class_<Kernel>(m, "Kernel", nb::type_slots(collected<Kernel>), "A compiled function on arrays of fixed sizes.")
       .def(nb::init<std::uintptr_t, nb::list, nb::object>(), "entry"_a, "arrays"_a, "keepalive"_a)

@@ -112,7 +112,7 @@ class Run {
   // Nodes that were computed, and nodes that the user gave: more than were computed where duplicates were merged.
   std::int64_t num_nodes() const { return workspace_->sizes[0]; }
   std::int64_t num_user_nodes() const {
-    return program_->linearizer().spec().dedup ? workspace_->sizes.back() : num_nodes();
+    return program_->linearizer().spec().tells_user_nodes() ? workspace_->sizes.back() : num_nodes();
   }
 
   const Program& program() const { return *program_; }
@@ -141,5 +141,8 @@ class Run {
   std::vector<nb::object> roots_;  // per state; not valid unless it was given or asked for
   bool has_run_ = false, is_whole_ = false;  // ever; and are the states of the last run there?
 };
+
+// Linearize a list of structures or a Forest, and run the program on it. `out` as in Run.
+Run run_program(nb::object program, nb::handle structures, bool single, std::int64_t threads, nb::handle out);
 
 }  // namespace cortex

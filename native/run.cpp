@@ -8,6 +8,7 @@
 #include "errors.hpp"
 #include "interruptible.hpp"
 #include "program.hpp"
+#include "running.hpp"
 #include "signals.hpp"
 #include "without_gil.hpp"
 
@@ -265,6 +266,24 @@ int Run::traverse(visitproc visit, void* arg) const {
   Py_VISIT(program_object_.ptr());
   for (const nb::object& array : roots_) Py_VISIT(array.ptr());
   return 0;
+}
+
+Run run_program(nb::object program, nb::handle structures, bool single, std::int64_t threads, nb::handle out) {
+  const RunningCall call;
+  Run made(std::move(program), single, threads, out);
+  Announcement soon(made.expected_threads());
+  try {
+    {
+      Linearizer::Lease request(made.program().linearizer());
+      made.prepare(*request, structures);
+    }
+    made.execute(&soon);
+    made.write_roots();
+  } catch (...) {
+    made.discard();
+    throw;
+  }
+  return made;
 }
 
 }  // namespace cortex

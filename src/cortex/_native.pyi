@@ -12,6 +12,13 @@ class UnknownKind(Exception):
     where: str
     unchecked: list[Any]
 
+class DirectCall:
+    """Calls of a compiled module by position: from a tuple of arguments to the module's result."""
+
+    def __init__(self, spec: dict[str, Any]) -> None: ...
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        """The result, or NotImplemented where the arguments are unlike those of the calls that it is for."""
+
 class Kernel:
     """A compiled function on arrays of fixed sizes."""
 

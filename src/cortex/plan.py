@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from cortex import __version__, _native
+from cortex import __version__
 from cortex.cache.key import key_of
 from cortex.codegen.target import Target
 from cortex.cost.alternating import alternating
@@ -26,7 +26,7 @@ from cortex.options import Options
 from cortex.ra import ir as ra
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
-from cortex.runtime.linearize import linearizer
+from cortex.runtime.linearize import UnknownKind, linearizer
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
 from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow
@@ -70,7 +70,7 @@ class Wishes:
         forms = linearizer(m, self.trace.accessors, windows=tuple(range(len(m.kinds))))
         found = []
         for batch in self.batches:
-            with suppress(_native.UnknownKind):
+            with suppress(UnknownKind):
                 found.append(LinearForm(**forms.linearize(self.trace.roots(batch))))
         return found or typical(m)
 

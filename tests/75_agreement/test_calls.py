@@ -87,7 +87,7 @@ def test_a_model_that_was_called_is_freed_without_the_collector() -> None:
     fast = cortex.compile(bag, weights(1))
     for _ in range(3):
         fast([tree(1, 2)])
-    kept = weakref.ref(fast._loaded)
+    kept = weakref.ref(fast.in_memory)
     gc.disable()
     try:
         del fast

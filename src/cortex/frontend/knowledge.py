@@ -15,9 +15,10 @@ from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
 from cortex.options import Options
-from cortex.ra.ir import TensorType
+from cortex.ra.ir import TensorType, Test
 
 if TYPE_CHECKING:
+    from cortex.frontend.arity.told import Told
     from cortex.frontend.model import TracedModel
 
 
@@ -37,6 +38,8 @@ class Knowledge:
         self.clock = Clock(Options.from_environment().tracing_seconds)
         self.slots: dict[str, None] = {}
         self.lists: dict[str, None] = {}
+        self.item_lists: dict[str, None] = {}
+        """Lists of plain values, of whose lengths kinds may be independent."""
         self.tags: dict[str, None] = {}
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""
@@ -45,6 +48,8 @@ class Knowledge:
 
         None for those that did so by chance.
         """
+        self.told: dict[Test, Told] = {}
+        """Questions whose answers follow from the number of children in a list."""
         self.same_length: dict[str, str] = {}
         """Lists of calls on the items of a list, which are as many: the relation's name, and the list's."""
         self.reduced: dict[Site, set[tuple[int, ...]]] = {}
@@ -57,6 +62,10 @@ class Knowledge:
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
         self._ask_lengths = False
+        self.trees_only = False
+        """May a node be below one other node only?"""
+        self.is_draft = False
+        """Is it only found out what there is to be known, before kinds are traced for good?"""
         self._computed: dict[tuple[str, tuple[int, ...] | None], str] = {}
         """Other names of fields that are integers in some kinds and other numbers in other ones, or of other shapes."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.node_identity import codes, functions_of
+from cortex.frontend.slices import Slices
 from cortex.frontend.spans import fail, refusals, span_of_function
 from cortex.frontend.standin import Attribute, Place, StandIn
 from cortex.frontend.state import StateRecord, child_state, states_of
@@ -38,6 +39,9 @@ class TracedModel(ABC):
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
         self.function = function
+        self.told_at: set[tuple[str, int]] = set()
+        """Lines of code that compute remainders and the like of numbers of children (arity/told.py)."""
+        self.slices = Slices()
 
     def closed_over(self) -> list[Any]:
         """The NumPy arrays that the function takes from the scopes around it."""
@@ -53,7 +57,7 @@ class TracedModel(ABC):
             scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
             spaces.append(own := {name: scope[name] for name in names & scope.keys()})
             spaces += [vars(x) for x in own.values() if hasattr(x, "__dict__") and not isinstance(x, type)]
-        return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()))
+        return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()), self.told_at)
 
     def code(self) -> list[Any]:
         """The functions and objects whose code and attributes decide what a node's children are used for."""
@@ -66,6 +70,16 @@ class TracedModel(ABC):
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again."""
         k.states = None
+
+    def confirm(self, k: Knowledge) -> None:  # noqa: B027 - most have nothing to do
+        """Refuse a model that computes something else when it is run for the same nodes once more."""
+
+    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> None:  # noqa: B027 - most have nothing to do
+        """Learn what there is to be learned before anything is traced."""
+
+    def look_ahead(self) -> bool:
+        """Prepare for nodes that no structure has shown; True if everything has to be traced again for that."""
+        return False
 
     @abstractmethod
     def accessors(self, fields: Any, children: Any) -> Accessors:

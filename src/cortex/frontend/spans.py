@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 from types import CodeType, FrameType
 
+import numpy as np
+
 from cortex.errors import ModelError
 from cortex.ir.source import Span
 
@@ -23,7 +25,11 @@ PACKAGE = os.path.dirname(os.path.dirname(HERE)) + os.sep
 NAMES = PACKAGE + "__init__.py"
 """Where public names of Cortex are looked up: what it raises is about the line that asked for one."""
 
-LIBRARIES = tuple({os.path.abspath(p) + os.sep for p in map(sysconfig.get_path, ("stdlib", "purelib", "platlib")) if p})
+BESIDE = os.path.dirname(os.path.dirname(os.path.abspath(np.__file__)))
+"""Where packages are installed, in whatever way that is on the path."""
+LIBRARIES = tuple(
+    {os.path.abspath(p) + os.sep for p in (BESIDE, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))) if p}
+)
 DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
 """Library code that asks for an object's class on behalf of its caller: `isinstance` with an abstract class,
 `functools.singledispatch`."""
@@ -43,7 +49,12 @@ def user_frame() -> FrameType | None:
 
 
 def _is_passed_over(file: str) -> bool:
-    return file.startswith((HERE, _torch_folder())) or file in DISPATCHERS
+    return _belongs_to_libraries(file, "torch" in sys.modules)
+
+
+@lru_cache(maxsize=4096)
+def _belongs_to_libraries(file: str, has_torch: bool) -> bool:
+    return file.startswith((HERE, _torch_folder() if has_torch else HERE)) or file in DISPATCHERS
 
 
 def _torch_folder() -> str:

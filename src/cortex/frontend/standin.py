@@ -7,7 +7,6 @@ name belongs to the user's nodes, hence the `_cortex` names.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -31,19 +30,21 @@ from cortex.frontend.field_arithmetic import (
     spread,
 )
 from cortex.frontend.field_comparisons import FieldComparisons, is_truth_by_identity
-from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
+from cortex.frontend.field_shapes import is_one_integer, joins_lists, note_shape, shape_of
 from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
+from cortex.frontend.indexing_arrays import indexes_an_array
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
-from cortex.frontend.spans import fail, user_frame, user_span
-from cortex.frontend.tensor import IN_PLACE, Tensor, changed
+from cortex.frontend.spans import fail
+from cortex.frontend.tensor import IN_PLACE, Operand, Tensor, changed
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
 
 OF_ARRAYS = ("shape", "ndim", "size", "dtype")
+LISTED = "the attributes of a node are listed here. Test for one: node.left is None."
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
 
@@ -83,7 +84,7 @@ class StandIn:
 
     def __dir__(self) -> list[str]:
         if asked_by_user():
-            raise fail("the attributes of a node are listed here. Test for one: node.left is None.")
+            raise fail(LISTED)
         return []
 
     def __repr__(self) -> str:
@@ -124,6 +125,12 @@ class Place(StandIn):
     def __init__(self, path: Path) -> None:
         self._cortex_hops = path
 
+    @property
+    def __dict__(self) -> NoReturn:  # type: ignore[override]
+        if type(self) is Place and asked_by_user():
+            raise fail(LISTED)
+        raise AttributeError("__dict__")
+
     def _cortex_path(self) -> Path:
         return self._cortex_hops
 
@@ -157,10 +164,15 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         sample = self._cortex_sample()
         if sample is ABSENT:
             raise NeedsExample(f"the class of '{self._cortex_name}'")
-        return type(self._cortex_tag()) if is_plain(sample) else super()._cortex_class()
+        return type(self._cortex_object()) if is_plain(sample) else super()._cortex_class()
 
     def _cortex_text(self) -> str:
-        return str(self._cortex_tag())
+        return str(self._cortex_object())
+
+    def _cortex_object(self) -> Any:
+        """The value as an object of its own class, which the code asks for or prints: NumPy has classes of its own."""
+        name = self._cortex_compute("numpy_class", (self,))._cortex_tag()
+        return getattr(np, name)(self._cortex_tag()) if name else self._cortex_tag()
 
     def _cortex_sample(self) -> Any:
         computed = self._cortex_computed()
@@ -198,7 +210,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
             raise AttributeError(name)
         sample = self._cortex_sample()
         if sample is not ABSENT and is_plain(sample):
-            return getattr(self._cortex_tag(), name)
+            return getattr(self._cortex_tag() if isinstance(sample, str) else self._cortex_object(), name)
         if self._cortex_is_numbers(sample):
             return self._cortex_of_array(name)
         if sample is ABSENT and name in OF_ARRAYS and self._cortex_name not in builder().knowledge.slots:
@@ -316,21 +328,21 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
 
     def __repr__(self) -> str:
         if asked_by_user():
-            return repr(self._cortex_tag())
+            return repr(self._cortex_object())
         value = "" if self._cortex_answer is ABSENT else f" = {self._cortex_answer!r}"
         is_computed = is_tracing() and self._cortex_computed() is not None
         shown = builder().knowledge.accessors.said(self._cortex_name) if is_computed else f"node.{self._cortex_name}"
         return f"{shown}{value}"
 
     def __format__(self, spec: str) -> str:
-        return format(self._cortex_tag(), spec) if asked_by_user() else repr(self)
+        return format(self._cortex_object(), spec) if asked_by_user() else repr(self)
 
     def __index__(self) -> int:
         return int(self._cortex_tag())
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         name = self._cortex_name
-        if _indexes_an_array():
+        if indexes_an_array():
             raise fail(
                 f"a NumPy array is indexed with node.{name}, which NumPy would do once, now. Write "
                 f"cortex.embedding(table, node.{name}), or pass the array as a weight."
@@ -351,6 +363,8 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return is_array or self._cortex_is_array()
 
     def _cortex_elementwise(self, special: str, *others: Any) -> Any:
+        if isinstance(self._cortex_sample(), list | tuple) and not any(map(_is_array, others)):
+            raise fail(joins_lists(self._cortex_name))
         own = getattr(Tensor, special, None)
         if own is None:
             return getattr(self._cortex_tag(), special)(*others)
@@ -465,19 +479,11 @@ class IndexableAttribute(IndexArithmetic, Attribute):
         return reversed(self._cortex_tag() if self._cortex_is_text("the order") else self._cortex_items())
 
 
-def _indexes_an_array() -> bool:
-    """Is the running expression `array[node.NAME]` with a NumPy array? Found by looking up the array's name."""
-    frame, span = user_frame(), user_span()
-    if frame is None or span is None:
-        return False
-    try:
-        expression = ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
-    except SyntaxError:
-        return False
-    if not isinstance(expression, ast.Subscript) or not isinstance(expression.value, ast.Name):
-        return False
-    name = expression.value.id
-    return isinstance(frame.f_locals.get(name, frame.f_globals.get(name)), np.ndarray)
+def _is_array(x: object) -> bool:
+    """Is it an operand that makes an operator of a list one of arrays?"""
+    if isinstance(x, Attribute):
+        return x._cortex_is_numbers(x._cortex_sample())
+    return isinstance(x, Operand | np.ndarray | np.generic)
 
 
 Sequence.register(IndexableAttribute)  # so that `match node.children:` tries the patterns of lists

@@ -19,16 +19,17 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from cortex.errors import CortexError, ModelError, StructureError, excerpt
+from cortex.errors import CortexError, ModelError, StructureError
 from cortex.frontend.arity.ahead import check_ahead
 from cortex.frontend.arity.at_once import insert, trace_form, trace_node
-from cortex.frontend.arity.check import check, is_checked, with_fewer_children
+from cortex.frontend.arity.check import check, has_many_children, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
+from cortex.frontend.collector import young_objects_only
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
@@ -37,21 +38,23 @@ from cortex.frontend.fields import Declared, Failure
 from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.many_kinds import MANY, endless, warn_of_many_kinds
-from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_unseen_questions
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
+from cortex.frontend.raised import missing, raised
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
-from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, no_such_attribute, refuse_unseen_children
+from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Fact, IsLeaf, Model, Test
 from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
+DRAFTED, MOST_DRAFTS = 2, 100
+"""From how many structures it is found out what there is to be known, and how often these are walked at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,7 @@ class Trace:
             return
         k = self._knowledge
         try:
-            with k.clock.running():
+            with k.clock.running(), young_objects_only():
                 yield
         except OutOfTime:
             guards = [*(kind.guard for kind in self._tree.order), *(guard for *_, guard in self._waiting)]
@@ -155,7 +158,8 @@ class Trace:
 
     def checked_lengths(self) -> list[tuple[tuple[Fact, ...], CheckedLengths | None]]:
         """For each kind of the model its guard, and the numbers of children that it is for if it is of any arity."""
-        return [(guard, kind.checked) for kind, guard in self._guards()]
+        own = [(guard, kind.checked) for kind, guard in self._guards()]
+        return own + [(kind.guard, None) for kind in self.model().kinds[len(own) :]]
 
     @property
     def is_partial(self) -> bool:
@@ -209,7 +213,9 @@ class Trace:
         These are the nodes that their kinds are not right for, and those that the model cannot be traced for.
         """
         with self.in_time():
-            return self._left(nodes)
+            left = self._left(nodes)
+            self._model.confirm(self._knowledge)
+            return left
 
     def _left(self, nodes: Sequence[Any]) -> list[Any]:
         left = []
@@ -230,12 +236,18 @@ class Trace:
 
     def check_ahead(self) -> None:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
+        if self._model.look_ahead():
+            self._trace_again()
         try:
             with self.in_time():
                 check_ahead(self._knowledge, self._tree.order, self._model.code())
         except Restart:
-            self._forget()
-            self._has_forgotten = True
+            self._trace_again()
+
+    def _trace_again(self) -> None:
+        self._forget()
+        self._has_forgotten = True
+        self.see([])
 
     def _checked(self, kind: Traced, facts: Facts) -> Traced | None:
         """None if the kind is right for the node's number of children, else the kind that it should have."""
@@ -243,9 +255,27 @@ class Trace:
         self._checks += own is None
         return own
 
+    def _draft(self, roots: list[Any]) -> None:
+        """Find out what there is to be known from some structures, without kinds of any arity: they take long."""
+        self._knowledge.is_draft = True
+        try:
+            for _ in range(MOST_DRAFTS):
+                self.explore()
+                try:
+                    if self._see_once(self._model.roots(roots)):
+                        break
+                except Restart:
+                    self._forget()
+        finally:
+            self._knowledge.is_draft = False
+            self._forget()
+
     def _see(self, roots: list[Any]) -> bool:
+        if not self._model.explores and not self._tree.order and not self._has_forgotten:
+            self._model.prepare(self._knowledge, roots)
+            self._draft(roots[:DRAFTED])
         self.explore()
-        before, reach = self.version, self._reach()
+        before, reach = self.version, (self._reach(), self._tree.narrowed)
         done = has_looked = False
         while not done:
             self.explore()
@@ -254,11 +284,15 @@ class Trace:
                 done = self._see_once(self._model.roots(requests))
                 if done and not has_looked and self.is_partial:
                     done, has_looked = False, True  # all nodes were taken for leaves
-                if done and self._remembered and not self._has_forgotten and reach != self._reach():
-                    done, self._has_forgotten = False, True  # those seen before may have more nodes now
+                now = self._reach(), self._tree.narrowed
+                if done and self._remembered and not self._has_forgotten and reach != now:
+                    done, self._has_forgotten = False, True  # those seen before may have more nodes or no kinds now
+                if done:
+                    self._model.confirm(self._knowledge)
                 if done and self._model.explores and self.version != before:
                     assert self._exploration is not None
                     self._exploration.run()
+                    done = self._tree.narrowed == now[1]  # else there may be nodes without a kind
             except Restart:
                 self._forget()
                 self._has_forgotten = True
@@ -329,7 +363,9 @@ class Trace:
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
         kinds = self.model().kinds
-        return say_why(self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=True)})
+        return say_why(
+            self._knowledge, self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=False)}
+        )
 
     def _guards(self) -> list[tuple[Traced, Guard]]:
         """The kinds of the model, in its order."""
@@ -359,18 +395,20 @@ class Trace:
             k.clock.reached(number)
             seen = Seen(node, k)
             known = self._tree.find(seen.answer)
-            if known is not None and is_checked(known, seen):
+            if (known is not None and is_checked(known, seen)) or (k.is_draft and has_many_children(seen)):
                 continue
             facts = Facts(seen)
             try:
-                known = known or self._widened(seen)
+                known = known or (None if k.is_draft else self._widened(seen))
                 if known is not None and is_checked(known, seen):
                     continue
                 kind = trace_node(k, facts) if known is None else self._checked(known, facts)
                 if kind is None:
                     continue
                 learn_counts(k, kind.guard)
-                if known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
+                if k.is_draft:
+                    self._tree.insert(kind)
+                elif known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
                     insert(k, self._tree, kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:
@@ -379,17 +417,19 @@ class Trace:
                 waiting.setdefault((str(question), bool(k.children(node)), facts.guard()), node)
             except MissingAttribute as error:
                 if relations == self._reach():
-                    raise self._missing(error) from None
+                    raise missing(self._knowledge, error) from None
             except Exception as error:
                 if relations == self._reach():
                     of_model = not isinstance(error, CortexError) and error is not seen.accessor_error
-                    told = self._raised(error, node) if of_model else error
+                    told = raised(k, error, node) if of_model else error
                     if self._model.explores:
                         raise told from (error if of_model else None)
                     failed.append(Failed(node, facts.guard(), told))
             if relations != self._reach():
                 return False  # who is a leaf, and which nodes there are, was not known before
         if waiting and changes == self._tree.changes and not failed:
+            if k.is_draft:
+                return True  # nodes were passed over, or it is told when they are traced for good
             self._resolve(waiting)
         if failed and changes == self._tree.changes:
             self._leave_out(roots, failed)
@@ -434,19 +474,6 @@ class Trace:
         with suppress(Exception, MissingAttribute, NeedsExample, NeedsStates):
             trace_form(self._knowledge, Facts(Seen(root, self._knowledge, assume_inner=True)))
 
-    def _raised(self, error: Exception, node: object) -> ModelError | StructureError:
-        """The model itself raised an exception."""
-        if isinstance(error, MissingEntry):
-            return StructureError(error.said)
-        by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
-        remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
-        if isinstance(error, AttributeError) and " has no ." in str(error):
-            remedy = " Set it on every node (to None where there is none), or ask before: hasattr(node, ...)."
-        return ModelError(
-            f"model '{self._model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
-            span_of_error(error) or self._knowledge.definition,
-        )
-
     def _resolve(self, waiting: dict[tuple[str, bool, Guard], Any]) -> None:
         """No kind can be traced first: suppose the states. One node that asks nothing stands for all like it."""
         k = self._knowledge
@@ -462,7 +489,7 @@ class Trace:
         except NeedsExample as signal:
             asked = asked or str(signal)
         except MissingAttribute as error:
-            raise self._missing(error) from None
+            raise missing(self._knowledge, error) from None
         raise ModelError(
             f"model '{self._model.name}' cannot be traced for these structures: it needs to know {asked}. "
             "Declare the field, as in fields={'x': cortex.field((300,))}, or pass a structure that shows it.",
@@ -472,16 +499,3 @@ class Trace:
     def _supposed(self, node: Any) -> StateForm:
         """What the kind of a node returns while states are supposed."""
         return trace_form(self._knowledge, Facts(Seen(node, self._knowledge)))
-
-    def _missing(self, error: MissingAttribute) -> StructureError:
-        """The structure lacks an attribute that the model reads."""
-        source = self.accessors.source(error.attribute)
-        if isinstance(source, str) and source != error.attribute:
-            return StructureError(no_such_attribute(error.owner, error.attribute, source))
-        span = span_of_error(error)
-        place = "" if span is None else f"\n\n{excerpt(span)}"
-        return StructureError(
-            f"the model reads '{error.attribute}' of a {type(error.owner).__name__} that has no such attribute. Set it "
-            "(to None where there is none), or say with fields= which attribute or which function of the node it "
-            f"is.{place}"
-        )

@@ -49,6 +49,12 @@ def export(fast: Executable | CalledAsModule, directory: str | Path, name: str |
             "Python objects; a C program has none. Write it as a forward, or a forward and one method, that call "
             "themselves on children and get no tensors from the caller; or save it for cortex.load."
         )
+    if part.model.trees_only:
+        raise ModelError(
+            f"export: '{part.model.name}' changes in place what calls have stored, which is right for trees only, and "
+            "C does not check that its structures are trees. Change copies: x = x.clone(), or write x = x + y in place "
+            "of x += y."
+        )
     compiled = part.compiled
     m, f = compiled.model, compiled.signature
     prefix = identifier(m.name if name is None else name)

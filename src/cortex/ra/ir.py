@@ -1,7 +1,8 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish
+    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
+             positions
     Kind   = name, guard, lets, results, own_group, variant_of, inlined
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
@@ -94,10 +95,18 @@ class Arity(Node):
 
 @node
 class Fill(Node):
-    """A constant tensor: `value` everywhere."""
+    """A constant tensor: `value` everywhere. 0.0 and -0.0 are different constants."""
 
     value: float
     shape: tuple[int, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fill) or (self.value, self.shape) != (other.value, other.shape):
+            return False
+        return self.value != 0 or copysign(1.0, self.value) == copysign(1.0, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.shape))
 
 
 @node
@@ -377,6 +386,12 @@ class Kind(Node):
     inlined: tuple[Inlined, ...] = ()
 
     @property
+    def of_position(self) -> str:
+        """The routine whose positions it is for, or the name of what owners compute for these; "" for other kinds."""
+        first = self.guard[0] if self.guard else None
+        return str(first.answer) if first is not None and first.test == Value(POSITION) else ""
+
+    @property
     def is_within(self) -> bool:
         """Are its nodes computed by others, above them?"""
         return bool(self.variant_of) and not self.inlined
@@ -446,6 +461,33 @@ class Finish(Node):
     results: tuple[str, ...]
 
 
+POSITION = "(position)"
+"""What the guards of kinds of positions ask first; no node of the user's is asked."""
+
+
+@node
+class Positions(Node):
+    """A routine with a node for each item of the list `relation` of the nodes that read its positions, their owners.
+
+    Owners have slots to the `first` and the `last` position, and a list of `all`. A position has slots to the one
+    `before` it, which is that of the next item unless the routine is `is_forward`, to the `owner`'s values that do not
+    depend on positions, and `at` the same place, to the item of the relation or to the position of another routine.
+    These are ordinary relations of the model, and positions are of ordinary kinds, whose guards begin with `name`; for
+    the owner's values, with `of_owner`. Slots that nobody reads are no relations of the model.
+    """
+
+    name: str
+    relation: str
+    is_forward: bool
+    before: str
+    owner: str
+    first: str
+    last: str
+    all: str
+    at: tuple[tuple[str, str], ...]
+    of_owner: str
+
+
 Batching = Literal["height", "depth", "agenda", "none"]
 
 
@@ -456,6 +498,7 @@ class Model(Node):
     `batching` says which nodes run together (see lower/linear_form.py), `dedup` whether equal subtrees of a request
     are one, `inputs_first` whether products that need no child's state are computed for all nodes before the recursion;
     none of them changes what the states are.
+    `trees_only` says that a node may be below one other node only, as callers change what is stored there.
     `states` are those of the recursion; users see them, or those of `finish` where there is one.
     """
 
@@ -471,7 +514,9 @@ class Model(Node):
     batching: Batching = "height"
     dedup: bool = False
     inputs_first: bool = True
+    trees_only: bool = False
     finish: Finish | None = None
+    positions: tuple[Positions, ...] = ()
 
     @property
     def outputs(self) -> tuple[StateDecl, ...]:

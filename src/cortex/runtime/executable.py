@@ -109,11 +109,11 @@ class Executable(NotCopied):
         self._threads = checked_threads(threads)
         self._built_for = self._threads if made is None else made[1]
         self._lock = Lock()
-        self._loaded: Loaded | None = None
+        self.in_memory: Loaded | None = None  # the program in use
         self._node_class: type | None = None  # of the last structure that was given alone
         self._is_retired, self.updates = False, 0
         if made is not None:
-            self._loaded = self._load(made[0], trace.version, trace.checked_lengths())
+            self.in_memory = self._load(made[0], trace.version, trace.checked_lengths())
         self.compilations = 0
         if made is None and trace.known_kinds and not trace.is_partial:
             self._compile()
@@ -135,7 +135,7 @@ class Executable(NotCopied):
             single = batch is not structures
             if single:
                 self._node_class = given
-        loaded = self._loaded
+        loaded = self.in_memory
         if loaded is not None and loaded.usual is not None and out is None:
             team = loaded.usual.threads if threads is None else loaded.most(self._team(threads))
             try:  # no detours: they take as long as small requests
@@ -309,8 +309,8 @@ class Executable(NotCopied):
             try:
                 own.replace(weights, optional)
                 self.updates = count + 1
-                if self._loaded is not None:
-                    self._loaded = self._load(self._loaded.compiled, self._loaded.version, self._loaded.checked)
+                if self.in_memory is not None:
+                    self.in_memory = self._load(self.in_memory.compiled, self.in_memory.version, self.in_memory.checked)
             except BaseException:
                 own.take_back(before)
                 self.updates = count
@@ -321,8 +321,8 @@ class Executable(NotCopied):
         """The program of a bound request with the weights of now; requests that were bound to it share it."""
         with self._lock:
             self._refuse_if_retired()
-            if self._loaded is not None and self._loaded.compiled is loaded.compiled:
-                return self._loaded
+            if self.in_memory is not None and self.in_memory.compiled is loaded.compiled:
+                return self.in_memory
             if loaded.successor is None or loaded.successor.updates != self.updates:
                 names = self._trace.weights.names
                 loaded.successor = self._load(loaded.compiled, loaded.version, loaded.checked, names)
@@ -331,7 +331,7 @@ class Executable(NotCopied):
     def retire(self) -> None:
         """Refuse all calls from now on, of bound requests too: the module has another program."""
         with self._lock:
-            self._is_retired, self._loaded = True, None
+            self._is_retired, self.in_memory = True, None
             self.updates += 1
 
     def _refuse_if_retired(self) -> None:
@@ -361,11 +361,13 @@ class Executable(NotCopied):
             )
         self._require()
         with self._lock:
-            assert self._loaded is not None
+            assert self.in_memory is not None
             self._trace.check_ahead()
+            if self.in_memory.version != self._trace.version:
+                self._compile()
             m = self._trace.model()
             weights = self._trace.weights.arrays(p.name for p in m.params)
-            loaded, checked = self._loaded, self._trace.checked_lengths()
+            loaded, checked = self.in_memory, self._trace.checked_lengths()
             return Part(m, weights, self._trace.accessors, loaded.compiled, checked, self._threads, self._built_for)
 
     def _nodes(self, batch: Any) -> Any:
@@ -375,7 +377,7 @@ class Executable(NotCopied):
     def _team(self, threads: int | None) -> int:
         """How many threads a call runs on, once the program is one for several where that is so."""
         team = self._threads if threads is None else checked_threads(threads)
-        if team > 1 and self._loaded is not None and isinstance(self._loaded.compiled.code, DeviceCode):
+        if team > 1 and self.in_memory is not None and isinstance(self.in_memory.compiled.code, DeviceCode):
             raise ModelError(f"threads={threads}: {self._trace.name} runs on a device; leave it out.")
         if team > 1 and self._built_for == 1:
             self._build_for(team)
@@ -383,7 +385,7 @@ class Executable(NotCopied):
 
     def _expect_more(self) -> None:
         """A call has succeeded: have all ready for the next ones."""
-        loaded = self._loaded
+        loaded = self.in_memory
         if loaded is None or loaded.usual is not None or self._trace.is_partial:
             return
         program, output, roots = loaded.program, loaded.output, self._trace.roots
@@ -398,17 +400,17 @@ class Executable(NotCopied):
 
     def _require(self) -> Loaded:
         self._refuse_if_retired()
-        if self._loaded is None:
+        if self.in_memory is None:
             self._compile()
-        assert self._loaded is not None
-        return self._loaded
+        assert self.in_memory is not None
+        return self.in_memory
 
     def _with_kinds(self, batch: Any, call: Callable[[Loaded], T]) -> T:
         """`call`, after compiling whatever kinds of node the request has and the program has not.
 
         A node of a new kind is looked at with those below it; if that does not settle it, all nodes are.
         """
-        known, loaded = self._known, self._loaded
+        known, loaded = self._known, self.in_memory
         if loaded is None or self._trace.is_partial:
             known, loaded, _ = self._learn(known, lambda: self._trace.see(root_nodes(batch)))
         attempts = 0
@@ -444,10 +446,10 @@ class Executable(NotCopied):
             looks = self._known == known
             if looks:
                 look()
-            if self._loaded is None or self._loaded.version != self._trace.version:
+            if self.in_memory is None or self.in_memory.version != self._trace.version:
                 self._compile()
-            assert self._loaded is not None
-            return self._known, self._loaded, looks
+            assert self.in_memory is not None
+            return self._known, self.in_memory, looks
 
     @property
     def _known(self) -> Known:
@@ -469,13 +471,13 @@ class Executable(NotCopied):
         with self._lock:
             if self._built_for == 1:
                 self._built_for = threads
-                if self._loaded is not None:
+                if self.in_memory is not None:
                     self._compile()
 
     def _compile(self) -> None:
         with self._trace.in_time("compiling"):
             compiled = self._build(self._trace.model(), self._built_for)
-        self._loaded = self._load(compiled, self._trace.version, self._trace.checked_lengths())
+        self.in_memory = self._load(compiled, self._trace.version, self._trace.checked_lengths())
         self.compilations += 1
 
     def _load(

@@ -35,6 +35,11 @@ class UsualCall(NamedTuple):
     threads: int
 
 
+def long_way(args: tuple[Any, ...]) -> Any:
+    """Leave a call of a module to the long way: no call has been made yet."""
+    return NotImplemented
+
+
 class Loaded:
     """Object code, weights and linearizer, ready to be called.
 
@@ -76,6 +81,7 @@ class Loaded:
         self._program: _native.Program | DeviceProgram | None = None
         self._why_not = ""  # this machine cannot run it
         self.usual: UsualCall | None = None  # once a call was made
+        self.direct: Callable[[tuple[Any, ...]], Any] = long_way  # for a module, see direct_call.py
         self.updates = 0  # of the weights, before it was loaded
         self.successor: Loaded | None = None  # the same program with newer weights, for bound requests
         code = compiled.code

@@ -9,19 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
+from cortex import _native
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.digest import digest, refuse_changed
-from cortex.frontend.torch.interface import Constants, Interface
+from cortex.frontend.torch.interface import Constants, Interface, Numbers
 from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights, mapping_of
 from cortex.runtime.check_module import Example, check_module
 from cortex.runtime.device_report import DeviceReport
+from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
+from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.part import Part, Save
@@ -61,6 +64,8 @@ class CalledAsModule(NotCopied, ABC):
         self._save = save
         self._is_for_training: Callable[[], bool] | None = None
         """May a call be made for its gradients? Asked until it was so once."""
+        self._last: Executable | None = None
+        """What made the last call."""
 
     def __repr__(self) -> str:
         return f"<compiled module {self._interface.name}>"
@@ -72,14 +77,37 @@ class CalledAsModule(NotCopied, ABC):
         """
         if self._is_for_training is not None and self._is_for_training():
             self._warn_of_gradients()
+        if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
+            try:
+                found = loaded.direct(args)
+            except _native.UnknownKind:
+                found = NotImplemented
+            if found is not NotImplemented:
+                return found
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
             return self._called_with_all(batch, threads)
-        model, run, request = self._requested(args, kwargs)
-        states = run(request, threads=threads)
+        arguments = self._interface.bind(args, kwargs)
+        model, run = self._for(arguments)
+        try:
+            states = run(model.request(arguments), threads=threads)
+        except ModelError:
+            if not self._takes_constants(model):
+                raise
+            model, run = self._for(arguments)
+            states = run(model.request(arguments), threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
+        self._expect_more(arguments, model, run)
         return form.returned([states[name] for name in names], self._tensor)
+
+    def _expect_more(self, arguments: dict[str, Any], model: TorchModel | Serving, run: Executable) -> None:
+        """A call has succeeded: have all ready for the next ones that are like it."""
+        self._last, loaded = run, run.in_memory
+        if loaded is not None and loaded.direct is long_way and loaded.usual is not None:
+            key = self._interface.constants(arguments)
+            serving = model if isinstance(model, Serving) else model.serving(key)
+            loaded.direct = direct_call(self._interface, key, serving, loaded, self._tensor)
 
     def nodes(self, *args: Any, **kwargs: Any) -> Any:
         """What the module's recursive routine returns at every node: `NodeResults`, or a list of them for a list.
@@ -160,6 +188,9 @@ class CalledAsModule(NotCopied, ABC):
         found: dict[Constants, tuple[TorchModel | Serving, Executable, list[int], list[Any]]] = {}
         for number, arguments in enumerate(map(face.element, batch)):
             key = face.constants(arguments)
+            if key not in self._made:
+                made = self._for(arguments)
+                key = next(known for known, each in self._made.items() if each is made)
             if key not in found:
                 found[key] = (*self._for(arguments), [], [])
             model, _, numbers, requests = found[key]
@@ -172,7 +203,12 @@ class CalledAsModule(NotCopied, ABC):
         alike = self._alike(batch)
         found = []
         for model, run, _, requests in alike:
-            states = run(requests, threads=threads)
+            try:
+                states = run(requests, threads=threads)
+            except ModelError:
+                if not self._takes_constants(model):
+                    raise
+                return self._called_with_all(batch, threads)
             form, names = model.result()  # after the call, which may have shown new kinds
             found.append((form, [states[name] for name in names]))
         form, columns = found[0]
@@ -246,6 +282,15 @@ class CalledAsModule(NotCopied, ABC):
         """Itself."""
         return self
 
+    def _known(self, arguments: dict[str, Any]) -> Constants:
+        """What tells calls like this one apart, by which they are compiled if they are."""
+        keys = (self._interface.constants(arguments, numbers) for numbers in get_args(Numbers))
+        return next((key for key in keys if key in self._made), self._interface.constants(arguments))
+
+    def _takes_constants(self, model: TorchModel | Serving) -> bool:
+        """A call was refused: can it be made with the numbers of forward as constants?"""
+        return False
+
     @abstractmethod
     def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel | Serving, Executable]:
         """What calls like this one are made by."""
@@ -277,6 +322,8 @@ class CompiledModule(CalledAsModule):
         self._compile = compile
         self._lock = Lock()
         self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
+        self._by_value: set[Constants] = set()
+        """Calls whose numbers cannot be data, so that there is a program for each."""
         self._weights = Weights(entry.weights)
         """The module's, until a program has them in memory."""
         for arguments in self._examples:
@@ -289,7 +336,7 @@ class CompiledModule(CalledAsModule):
         """Compare with the module itself."""
         for key, (model, run) in self._made.items():
             named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
-            alike = [each for each in named if self._interface.constants(each.arguments) == key]
+            alike = [each for each in named if self._known(each.arguments) == key]
             check_module(self._entry, model, run, alike)
 
     def update(self, weights: Any) -> None:
@@ -379,25 +426,50 @@ class CompiledModule(CalledAsModule):
             return [replace(run.part(), serving=model.serving(key)) for key, (model, run) in self._made.items()]
 
     def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
-        key = self._interface.constants(arguments)
-        made = self._made.get(key)
+        made = self._made.get(self._interface.constants(arguments))
         if made is not None:
             return made
         with self._lock:
+            key = self._known(arguments)
             if key not in self._made:
-                known = next((run.given_weights for _, run in self._made.values()), self._weights)
-                self._made[key] = self._make(arguments, key, known)
+                key = self._make_for(arguments, key)
                 self._weights = Weights()
             return self._made[key]
+
+    def _takes_constants(self, model: TorchModel | Serving) -> bool:
+        """Have a program for each number of forward, where one for all of them does not do."""
+        with self._lock:
+            key = next((key for key, (each, _) in self._made.items() if each is model), None)
+            if key is None or not self._made[key][0].signature.numbers:
+                return False
+            self._by_value.add(key)
+            self._weights = self._made.pop(key)[1].given_weights
+            return True
+
+    def _make_for(self, arguments: dict[str, Any], key: Constants) -> Constants:
+        """Compile for calls like this one; with its numbers as constants where they cannot be data."""
+        weights = next((run.given_weights for _, run in self._made.values()), self._weights)
+        constants = self._interface.constants(arguments, "constants")
+        try:
+            if key not in self._by_value:
+                self._made[key] = self._make(arguments, key, weights)
+                return key
+        except ModelError:
+            if key == constants:
+                raise
+        self._by_value.add(key)
+        self._made[constants] = self._make(arguments, constants, weights)
+        return constants
 
     def _make(self, arguments: dict[str, Any], key: Constants, weights: Weights) -> tuple[TorchModel, Executable]:
         """Compile for calls like this one."""
         from cortex.frontend.torch.entry import Signature
         from cortex.frontend.torch.model import TorchModel
 
-        signature = Signature.of(self._entry, arguments)
+        signature = Signature.of(self._entry, arguments, key)
         model = TorchModel(self._entry, signature)
-        alike = [example for example in self._examples if self._interface.constants(example) == key]
+        constants = [{self._interface.constants(x, numbers) for numbers in get_args(Numbers)} for x in self._examples]
+        alike = [example for example, keys in zip(self._examples, constants, strict=True) if key in keys]
         requests = [signature.request(example) for example in alike or [arguments]]
         return model, self._compile(model, weights, requests)
 
@@ -436,7 +508,7 @@ class LoadedModule(CalledAsModule):
         return [replace(run.part(), serving=serving) for serving, run in self._made.values()]
 
     def _for(self, arguments: dict[str, Any]) -> tuple[Serving, Executable]:
-        key = self._interface.constants(arguments)
+        key = self._known(arguments)
         if key not in self._made:
             known = "; ".join(_text(each) for each in self._made)
             raise StructureError(

@@ -79,7 +79,7 @@ def traced(module: Any, examples: list[Any]) -> tuple[Trace, Callable[[Any], Any
     entry = Entry.of_module(module)
     face = entry.interface([])
     calls = [face.bind(as_call(example), {}) for example in examples]
-    signature = Signature.of(entry, calls[0])
+    signature = Signature.of(entry, calls[0], ())
     model = TorchModel(entry, signature)
     trace = Trace(model, Weights(entry.weights))
     trace.see([signature.request(call) for call in calls])

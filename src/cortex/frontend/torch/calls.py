@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cortex.errors import StructureError
+from cortex.frontend.computed import Constant
 from cortex.frontend.postorder import MAX_OBJECTS
+from cortex.frontend.torch.passed_numbers import COUNT, ITEM, POSITION, Numbers
 from cortex.frontend.torch.steps import NOWHERE, At, Attr, Steps, follow, identifier, text
 
 PASSING = ">"
@@ -26,7 +28,7 @@ CALLER = "call_from"
 RESERVED = (CALLER, "call_role", "call_via")
 """Attributes of calls."""
 NOTHING: dict[str, Any] = {}
-"""What calls are given that get no tensors of the request; never changed."""
+"""What calls are given that get no tensors of the request, or no numbers; never changed."""
 
 
 def argument(name: str) -> str:
@@ -78,15 +80,18 @@ class CallNode:
 
     _cortex_is_call = True
 
-    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "node")
+    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "node", "numbers")
 
-    def __init__(self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str) -> None:
+    def __init__(
+        self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str, numbers: dict[str, Any]
+    ) -> None:
         self.graph = graph
         self.call_role = role
         self.node = node
         self.given = given
         self.call_from = caller
         self.call_via = via
+        self.numbers = numbers
         self.is_followed = False
 
 
@@ -108,6 +113,10 @@ class Relation:
     """Whose results depend on such calls."""
     looks_up: bool = False
     """Is it a call that was made by others, of which the node's attributes are read?"""
+    numbers: Numbers = ()
+    """The numbers and texts that calls are given."""
+    meant: Callable[[Steps], Steps] = field(default=lambda steps: steps, repr=False)
+    """Steps with the user's meaning of attributes."""
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
@@ -116,26 +125,42 @@ class Relation:
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""
         try:
-            found = follow(call.node, self.steps)
+            found = follow(call.node, self.steps, call.numbers)
         except NOWHERE:
             return None
         if found is None:
             return None
-        make = self._maker(call)
-        if self.is_list:
-            return [None if x is None else make(x, i) for i, x in enumerate(found)]
-        return make(found, None)
+        if not self.is_list:
+            return self._maker(call, 0)(found, None)
+        items = list(found)
+        make = self._maker(call, len(items))
+        return [None if x is None else make(x, i) for i, x in enumerate(items)]
 
-    def _maker(self, call: CallNode) -> Callable[[Any, int | None], CallNode | None]:
-        """What gives the call on a node that the relation leads to from `call`."""
+    def _maker(self, call: CallNode, count: int) -> Callable[[Any, int | None], CallNode | None]:
+        """What gives the call on a node that the relation leads to from `call`, one of so many in a list."""
         graph, role = call.graph, self.role
         if self.looks_up:
             return lambda node, _: graph.made(role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits} if self.inherits else NOTHING
+        numbers = self._numbers(call, count)
         if not self.is_top_down:
-            return lambda node, _: graph.call(role, node, given, None, "")
+            return lambda node, item: graph.call(role, node, given, None, "", numbers(node, item))
         caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
-        return lambda node, item: graph.call(role, node, given, caller, self.way(item))
+        return lambda node, item: graph.call(role, node, given, caller, self.way(item), numbers(node, item))
+
+    def _numbers(self, call: CallNode, count: int) -> Callable[[Any, int | None], dict[str, Any]]:
+        """What gives the numbers and texts that the call on a node is given."""
+        if not self.numbers:
+            return lambda *_: NOTHING
+
+        def numbers(node: Any, item: int | None) -> dict[str, Any]:
+            known = {**call.numbers, ITEM: node, POSITION: item, COUNT: count}
+            return {
+                name: x.value if isinstance(x, Constant) else follow(call.node, self.meant(x), known)
+                for name, x in self.numbers
+            }
+
+        return numbers
 
     def way(self, item: int | None) -> str:
         """A name for the way to a call: what the caller passes may depend on it."""
@@ -151,7 +176,7 @@ class Storing:
 
     def __call__(self, call: CallNode) -> str:
         """The tag of the role."""
-        return call.graph.who_made(list(self.roles), follow(call.node, self.steps))
+        return call.graph.who_made(list(self.roles), follow(call.node, self.steps, call.numbers))
 
 
 @dataclass(frozen=True)
@@ -164,7 +189,8 @@ class Row:
 
     def __call__(self, call: Any) -> Any:
         """The row, for a node of a call."""
-        return call.given[self.name][follow(call.node, self.steps) if self.number is None else self.number]
+        at = follow(call.node, self.steps, call.numbers) if self.number is None else self.number
+        return call.given[self.name][at]
 
 
 class Graph:
@@ -175,14 +201,22 @@ class Graph:
         self._last: dict[tuple[str, int], CallNode] = {}
         self._relations = relations
         self._followed = False
-        self.head = self.call("head", head, given, None, "")
+        self.head = self.call("head", head, given, None, "", NOTHING)
 
-    def call(self, role: str, node: Any, given: dict[str, Any], caller: CallNode | None, via: str) -> CallNode:
+    def call(
+        self,
+        role: str,
+        node: Any,
+        given: dict[str, Any],
+        caller: CallNode | None,
+        via: str,
+        numbers: dict[str, Any],
+    ) -> CallNode:
         """The node of a call."""
-        key = (role, id(node), *map(id, given.values()), id(caller), via)
+        key = (role, id(node), *map(id, given.values()), id(caller), via, *map(_identity, numbers.values()))
         made = self._calls.get(key)
         if made is None:
-            made = self._calls[key] = CallNode(self, role, node, given, caller, via)
+            made = self._calls[key] = CallNode(self, role, node, given, caller, via, numbers)
             if len(self._calls) > MAX_OBJECTS:
                 raise StructureError(
                     f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
@@ -193,7 +227,7 @@ class Graph:
         """The node that computes the arguments of the calls that `call` makes."""
         if role == call.call_role:
             return call
-        return self.call(role, call.node, call.given, call.call_from, call.call_via)
+        return self.call(role, call.node, call.given, call.call_from, call.call_via, call.numbers)
 
     def made(self, role: str, node: Any) -> CallNode | None:
         """The call of a role on a node, which some other call made."""
@@ -223,3 +257,8 @@ class Graph:
                     below += [x for x in found if x is not None] if relation.is_list else [found]
             below.reverse()
             todo += below
+
+
+def _identity(x: Any) -> tuple[Any, ...]:
+    """Equal for numbers and texts that are the same to all code."""
+    return type(x), x.hex() if type(x) is float else x if type(x) in (int, str) else id(x)

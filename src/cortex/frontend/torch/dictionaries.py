@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -50,4 +51,12 @@ def _within(home: MutableMapping[str, Any], known: set[int], depth: int) -> Iter
 
 def _is_looked_into(x: Any) -> bool:
     """Is it an object of some class, other than modules, which have spaces of their own?"""
-    return is_node(x) and hasattr(x, "__dict__") and not isinstance(x, ModuleType | dict | torch.nn.Module)
+    found = _looked_into.get(type(x))
+    if found is None:
+        own = is_node(x) and not isinstance(x, ModuleType | dict | torch.nn.Module)
+        found = _looked_into[type(x)] = own and hasattr(x, "__dict__")
+    return found
+
+
+_looked_into: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+"""By class; this is asked of everything that a module holds, for each trace."""

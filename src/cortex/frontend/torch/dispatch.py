@@ -19,6 +19,7 @@ from cortex.frontend.torch.constants import NotConstant, computed_now
 from cortex.frontend.torch.content import Content, Integers, integers
 from cortex.frontend.torch.exact import checked, of_fields
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
+from cortex.frontend.torch.meta_results import run_on_meta
 from cortex.frontend.torch.number import Number
 from cortex.frontend.torch.numpy_arrays import as_numpy, is_of_numpy
 from cortex.frontend.torch.operators.indexing import meta_index, prepared
@@ -103,7 +104,7 @@ class Dispatcher:
         if kwargs.get("out", self) is None:
             del kwargs["out"]
         meta = _on_meta(function, args, kwargs) if entry.checked else None
-        _bind(function, entry.run, args, kwargs)
+        _bind(entry.run, args, kwargs)
         result = entry.run(*args, **kwargs)
         if isinstance(result, Value) and isinstance(meta, torch.Tensor) and meta.dtype in WHOLE_TYPES:
             result = entry.run(*map(checked, args), **kwargs)  # torch computes with integers, and this with floats
@@ -190,7 +191,7 @@ def _on_meta(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """What torch makes of the shapes and element types; its errors are the user's."""
     try:
         given = [meta_index(a) if function in INDEXED and i == 1 else _meta(a) for i, a in enumerate(args)]
-        return function(*given, **{name: _meta(a) for name, a in kwargs.items()})
+        return run_on_meta(function, given, {name: _meta(a) for name, a in kwargs.items()})
     except NotImplementedError:
         return None  # it needs values: the implementation says so
     except (RuntimeError, TypeError, IndexError, ValueError) as error:
@@ -213,18 +214,22 @@ def _meta(x: Any) -> Any:
     return x
 
 
-@lru_cache(maxsize=1024)
-def _signature(run: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(run)
-
-
-def _bind(function: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse arguments that the implementation does not know."""
+@lru_cache(maxsize=4096)
+def _why_unbound(run: Callable[..., Any], count: int, names: tuple[str, ...]) -> str:
+    """What is wrong with arguments: so many by position, and these by name."""
+    signature = inspect.signature(run)
     try:
-        _signature(run).bind(*args, **kwargs)
+        signature.bind(*(None,) * count, **dict.fromkeys(names))
+        return ""
     except TypeError as error:
-        accepted = ", ".join(_signature(run).parameters)
-        raise Unsupported(f"{error}; the arguments that can be compiled are ({accepted}).") from None
+        accepted = ", ".join(signature.parameters)
+        return f"{error}; the arguments that can be compiled are ({accepted})."
+
+
+def _bind(run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that the implementation does not know."""
+    if why := _why_unbound(run, len(args), tuple(kwargs)):
+        raise Unsupported(why)
 
 
 def _wrap(function: Any, result: Any, meta: Any) -> Any:

@@ -21,7 +21,7 @@ from cortex.errors import ModelError
 from cortex.frontend.spans import is_library, span_of_function
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.collections_passed import FRESH, Content
-from cortex.frontend.torch.interface import Interface, nodes_among, refuse_other
+from cortex.frontend.torch.interface import Constants, Interface, nodes_among, refuse_other
 from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.outside import ClassAttributes, Space
 from cortex.frontend.torch.rebuild import Rebuilt, Scope, comparing_nodes, names_in, written_name
@@ -269,10 +269,12 @@ class Signature:
     example: dict[str, Any]
     nodes: tuple[str, ...]
     tensors: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    """Those that are data of the request."""
 
     @classmethod
-    def of(cls, entry: Entry, arguments: dict[str, Any]) -> Signature:
-        """From the arguments of a call."""
+    def of(cls, entry: Entry, arguments: dict[str, Any], constants: Constants) -> Signature:
+        """From the arguments of a call, and what they are."""
         nodes = nodes_among(arguments)
         data = (torch.Tensor, np.ndarray)
         if not nodes:
@@ -289,7 +291,9 @@ class Signature:
                     "Give nodes, tensors and constants as arguments of their own.",
                     span_of_function(entry.routine.function.__code__),
                 )
-        return cls(arguments, nodes, tuple(name for name, value in arguments.items() if isinstance(value, data)))
+        tensors = tuple(name for name, value in arguments.items() if isinstance(value, data))
+        numbers = tuple(name for name, *what in constants if what in (["int"], ["float"]))
+        return cls(arguments, nodes, tensors, numbers)
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call, ready to be walked."""
@@ -308,11 +312,9 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return dict([*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)])
 
 
-def tensor_of(array: Any) -> torch.Tensor:
-    """An array as torch has it."""
-    return torch.from_numpy(array)
+tensor_of = torch.from_numpy
+"""An array as torch has it."""
 
 
-def gradients_wanted() -> bool:
-    """Would torch keep what gradients are computed from?"""
-    return torch.is_grad_enabled()
+gradients_wanted = torch.is_grad_enabled
+"""Would torch keep what gradients are computed from?"""

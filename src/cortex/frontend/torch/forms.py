@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from cortex.errors import StructureError
 from cortex.frontend.spans import fail
 
 Path: TypeAlias = tuple[Any, ...]
@@ -103,7 +104,15 @@ class Form:
 
 def typed(state: Any, kind: str | None) -> Any:
     """A state, an array of float32, as an array of the element type that was stored in it."""
-    return state if kind is None else state.astype(kind)
+    if kind is None:
+        return state
+    if kind != "bool" and not (abs(state) < EXACT).all():
+        raise StructureError(
+            f"the result has an integer that is not below {EXACT}, or is none. Integers are computed in single "
+            "precision, which does not hold all that are larger. Return floats, x.float(), or compute with Python's "
+            "numbers on the nodes: a field that is computed from fields alone is exact."
+        )
+    return state.astype(kind)
 
 
 def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:

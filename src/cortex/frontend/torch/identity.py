@@ -76,7 +76,7 @@ def _ask(b: TorchBuilder, left: Steps, other: Any, how: Literal["is", "equals"])
 def _is_below(b: TorchBuilder, left: Steps, right: Steps) -> bool:
     """Is one the node itself, and the other one on which it calls its own routine? Else that would never end."""
     other = left or right
-    return not (left and right) and any(cut.steps == other and cut.role is b.role for cut in b.cuts)
+    return not (left and right) and any(cut.steps == other and cut.role is b.role and not cut.numbers for cut in b.cuts)
 
 
 class NodeId(int):

@@ -6,15 +6,19 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
-"""For each argument its name and what it is: ("node",), ("tensor",), or the type and value of a constant."""
+"""For each argument its name and what it is: ("node",), ("tensor",), ("int",) or ("float",) where the number is data of
+the request, or the type and value of a constant."""
+Numbers = Literal["usual", "data", "constants"]
+"""Which numbers are data: all but defaults, all, or none."""
 
+NUMBERS = (int, float)
 MOST_KINDS = 64
 CLASS = vars(object)["__class__"]
 """What says which class an object is of, unless a class says something else of its instances."""
@@ -81,15 +85,15 @@ class Interface:
         """Is it known by their classes alone that calls with one argument each are compiled together?"""
         if len(self._names) != 1:
             return False
-        kinds = {self._kinds.get(each) for each in set(map(type, batch))}
+        kinds = {self.kinds.get(each) for each in set(map(type, batch))}
         return len(kinds) == 1 and None not in kinds
 
-    def constants(self, arguments: dict[str, Any]) -> Constants:
+    def constants(self, arguments: dict[str, Any], numbers: Numbers = "usual") -> Constants:
         """What tells calls apart that have to be compiled separately."""
         found: list[Any] = []
         nodes: tuple[str, ...] | None = None
         for name, value in arguments.items():
-            kind = self._kinds.get(type(value))
+            kind = self.kinds.get(type(value))
             if kind is not None:
                 found.append((name, row_form(value) if kind == "tensor" else kind))
                 continue
@@ -100,6 +104,9 @@ class Interface:
                 if name not in nodes and (content := Content.of(value)) is not None:
                     found.append((name, type(value), content.text))
                     continue
+            elif type(value) in NUMBERS and numbers != "constants" and not self._is_usual(name, value, numbers):
+                found.append((name, type(value).__name__))
+                continue
             elif value is None or isinstance(value, PLAIN):
                 found.append((name, type(value), value))
                 continue
@@ -109,16 +116,22 @@ class Interface:
                 self._remember(type(value), what)
         return tuple(found)
 
+    def _is_usual(self, name: str, value: Any, numbers: Numbers) -> bool:
+        """Is it the default of a parameter, where such numbers are constants?"""
+        if numbers == "data" or (parameter := self.signature.parameters.get(name)) is None:
+            return False
+        return type(parameter.default) is type(value) and repr(parameter.default) == repr(value)
+
     @cached_property
-    def _kinds(self) -> dict[type, str]:
+    def kinds(self) -> dict[type, str]:
         """What arguments of these classes are, whatever they hold."""
         return {}
 
     def _remember(self, kind: type, what: str) -> None:
-        if len(self._kinds) >= MOST_KINDS:
-            self._kinds.clear()
+        if len(self.kinds) >= MOST_KINDS:
+            self.kinds.clear()
         if kind.__class__ is type and inspect.getattr_static(kind, "__class__") is CLASS:
-            self._kinds[kind] = what
+            self.kinds[kind] = what
 
 
 def nodes_among(arguments: dict[str, Any]) -> tuple[str, ...]:

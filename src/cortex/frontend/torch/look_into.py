@@ -92,6 +92,17 @@ def _left(b: TorchBuilder, result: Any) -> list[tuple[Form, list[str]]]:
     return [named(b.values(value)) for value in (result, *b.results().values())]
 
 
+def refuse_change(b: TorchBuilder, name: str, value: Any, before: tuple[Form, list[Value]]) -> None:
+    """Refuse a call that has changed a computed value that it was given."""
+    if named(b.values(value)) != named(before):
+        assert b.role.routine is not None
+        raise ModelError(
+            f"recursive calls change their argument '{name}', which the caller would see. Return the new value "
+            "instead, and let the caller use that.",
+            span_of_function(b.role.routine.function.__code__),
+        )
+
+
 def named(values: tuple[Form, list[Value]]) -> tuple[Form, list[str]]:
     """The values by the names of their lets."""
     return values[0], [value.name for value in values[1]]

@@ -103,7 +103,9 @@ def outcome(b: TorchBuilder, result: Any) -> Outcome:
         form, values = b.values(value)
         return form, named(values)
 
-    cuts = [(cut.role.tag, cut.steps, {n: named(values) for n, values in cut.passed.items()}) for cut in b.cuts]
+    cuts = [
+        (cut.role.tag, cut.steps, cut.numbers, {n: named(values) for n, values in cut.passed.items()}) for cut in b.cuts
+    ]
     stored = {name: left(value) for name, value in b.results().items()}
     returned = left(result)
     return tuple(b.facts.known.items()), cuts, returned, stored, b.reachable(tuple(lets))

@@ -5,10 +5,9 @@ Tracing begins with the simplest mode (see serving.py) and goes on to the next w
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from itertools import zip_longest
 from typing import Any
 
 from cortex.errors import ModelError
@@ -19,27 +18,32 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import Results, TracedModel
 from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
-from cortex.frontend.spans import fail, refusals, span_of_function
+from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.confirm import Once, confirm
+from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
-from cortex.frontend.torch.links import Links
-from cortex.frontend.torch.look_into import look_into, named, refuse_other_result_next_time
+from cortex.frontend.torch.links import Links, no_base_case
+from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
+from cortex.frontend.torch.passed_numbers import Data
+from cortex.frontend.torch.record import start
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
@@ -49,7 +53,7 @@ from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import TorchNode, present
 from cortex.frontend.torch.state_types import of_type
-from cortex.frontend.torch.steps import Attr, Steps, identifier
+from cortex.frontend.torch.steps import Attr, Given, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
@@ -70,30 +74,31 @@ class TorchModel(TracedModel):
         super().__init__(entry.name, entry.routine.function)
         self.entry = entry
         self.signature = signature
-        self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
+        is_headed = entry.does_more or signature.tensors or signature.numbers
+        self.mode: Mode = "headed" if is_headed else "plain"
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
-        self.written: set[str] = set()
-        """Attributes that the code sets on nodes."""
-        self.ever_read: set[Steps] = set()
-        self.opaque_methods: set[Any] = set()
+        self.written: set[str] = set()  # attributes that the code sets on nodes
+        self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links = Links()
         self.changes = Changes()
         self.child_lists = ChildLists()
         self.counts = OpenCounts()
         self.array_forms = ArrayForms()
+        self.data = DataArguments()
+        self.in_place = InPlace()
         self._late = LateQuestions()
         self._tables = Tables()
         self.texts = Texts()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
+        self._unconfirmed: list[Once] = []  # traced once
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
-        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
-        """The form of the result, and the states that hold its tensors."""
+        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
 
     def code(self) -> list[Any]:
         """The module's own code and attributes, and the constants that it is called with."""
@@ -132,13 +137,13 @@ class TorchModel(TracedModel):
         return TorchAccessors(fields, children, self.links.itemize)
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
-        """None: the arguments beside the node come with requests."""
+        """None: other arguments come with requests."""
         return {}
 
     def mentions(self) -> Mentions:
         """The numbers that the user's code knows, also by attributes of modules and by arguments."""
         given = [*self.signature.example.values(), *(x for role in self.roles for x in role.given.values())]
-        return mentions({each for code in self.entry.seen_code for each in codes(code)}, self.entry.held(), given)
+        return mentions({c for x in self.entry.seen_code for c in codes(x)}, self.entry.held(), given, self.told_at)
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
@@ -152,6 +157,7 @@ class TorchModel(TracedModel):
         k.lists.clear()
         self.links.forgotten()
         self._late.forget()
+        self._unconfirmed.clear()
 
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
@@ -168,22 +174,31 @@ class TorchModel(TracedModel):
     def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         """Run the routine that a node stands for a call of."""
         values, b = self._traced(k, facts)
-        if type(facts.oracle) is Seen:
-            again = self._traced(k, Facts(facts.oracle))[1]
-            if again.lets != b.lets:
-                differs = (new for new, old in zip_longest(again.lets, b.lets) if new != old)
-                raise ModelError(
-                    f"'{self.name}' computes something else when it is run for the same node once more: it draws "
-                    "random numbers, reads a clock, or keeps something between calls. Make it a field of the node, or "
-                    "an argument.",
-                    next((let.span for let in differs if let is not None), None),
-                )
-            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts))
-            oracle = facts.oracle
-            looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
-            self.links.look_at(b, looks)
+        oracle = facts.oracle
+        if type(oracle) is Seen:
+            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
+            if not k.is_draft:
+                looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
+                self.links.look_at(b, looks)
+                self._unconfirmed.append((oracle, b.lets))
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
+
+    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> None:
+        """Learn from one run of the module itself which routines are recursive, and what that makes of the nodes."""
+        given = next((r.arguments for r in requests if isinstance(r, Request)), None)
+        if given is not None:
+            self.routines, self.mode = start(self.entry, self.mode, given)
+            k.accessors.of_calls = self.mode == "calls"
+
+    def confirm(self, k: Knowledge) -> None:
+        """Refuse a module that computes something else for the same nodes."""
+        traced, self._unconfirmed = self._unconfirmed, []
+        confirm(self.name, traced, lambda oracle: self._traced(k, Facts(oracle))[1].lets)
+
+    def look_ahead(self) -> bool:
+        """Lists may be longer than any that was seen."""
+        return self.counts.raise_bounds()
 
     def _lets_traced(self, k: Knowledge, facts: Facts) -> tuple[tuple[str, ...], TorchBuilder]:
         values, b = self._traced(k, facts)
@@ -233,11 +248,7 @@ class TorchModel(TracedModel):
 
     def no_base_case(self) -> ModelError:
         """Every kind needs another one's result first."""
-        return ModelError(
-            f"the results of '{self.name}' depend on each other: every call needs the result of another one first. "
-            "A node without children must be handled without a recursive call, and what a call is given may not depend "
-            "on its own result.",
-        )
+        return no_base_case(self.name)
 
     # Running a role.
 
@@ -254,12 +265,8 @@ class TorchModel(TracedModel):
         passed = {name: b.values(value) for name, value in given.items() if isinstance(b.role.given[name], Passed)}
         result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
         for name, value in given.items():
-            if name in passed and named(b.values(value)) != named(passed[name]):
-                raise ModelError(
-                    f"recursive calls change their argument '{name}', which the caller would see. Return the new value "
-                    "instead, and let the caller use that.",
-                    span_of_function(b.role.routine.function.__code__),
-                )
+            if name in passed:
+                refuse_change(b, name, value, passed[name])
             look_into(b, name, value, result)
         refuse_other_result_next_time(b, result, {**given, b.role.node_parameter: root})
         if b.rehearsal is None:
@@ -309,7 +316,7 @@ class TorchModel(TracedModel):
         """What stands for the arguments of forward."""
         found: dict[str, Any] = {}
         for name, value in self.signature.example.items():
-            if name in self.signature.nodes:
+            if name in self.signature.nodes or name in self.signature.numbers:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
                 found[name] = RequestTensor(name, value)
@@ -335,6 +342,8 @@ class TorchModel(TracedModel):
                 return RequestTensor(name, self._node(b).given[name], functions)
             case Content(_, content):
                 return self._tables.argument(name, copied(content))
+            case Data():
+                return present(b, (Given(name),))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
@@ -343,7 +352,7 @@ class TorchModel(TracedModel):
 
     def role_of_call(self, b: TorchBuilder, routine: Routine, node_parameter: str, given: dict[str, Any]) -> Role:
         """The role that a call has; the mode changes where it has no room for it."""
-        simple = not any(isinstance(value, Passed | Inherited) for value in given.values())
+        simple = not any(isinstance(value, Passed | Inherited | Data) for value in given.values())
         match self.mode:
             case "plain":
                 same = routine.key == self.entry.routine.key and simple and same_given(given, self.roles[0].given)
@@ -352,13 +361,14 @@ class TorchModel(TracedModel):
                 if len(self.routines) > 1 or not simple:
                     self._change_mode(b, "calls")
                 if len(self.roles) < 2:
-                    self.roles.append(Role(_tag(routine), routine, node_parameter, given))
+                    self.roles.append(Role(routine.tag, routine, node_parameter, given))
                 role = self.roles[1]
                 return role if same_given(given, role.given) else self._change_mode(b, "calls")
             case "calls":
                 key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
+                self.data.learn(self, b, routine, given)
                 if key not in self._roles:
-                    stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
+                    stem, number = routine.tag, sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
                     self._roles[key] = role
                     self.roles.append(role)
@@ -392,6 +402,8 @@ class TorchModel(TracedModel):
             raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
         if type(value) is tuple:
             return Content.of(value) or value
+        if type(value) in CONSTANTS:
+            return value
         if not isinstance(value, FRESH):
             return value if self.entry.holds(value) else content_of_object(name, value) or value
         kind = next(kind for kind in FRESH if isinstance(value, kind))
@@ -405,9 +417,9 @@ class TorchModel(TracedModel):
             )
         return content
 
-    def need_calls(self, b: TorchBuilder) -> None:
-        """Let the nodes be calls from now on."""
-        if self.mode != "calls":
+    def need_calls(self, b: TorchBuilder, *, again: bool = False) -> None:
+        """Let the nodes be calls from now on; `again`: forget what is known of them."""
+        if self.mode != "calls" or again:
             self._change_mode(b, "calls")
 
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
@@ -421,6 +433,10 @@ class TorchModel(TracedModel):
         self.links.clear()
         self.child_lists.clear()
         self.counts.clear()
+        self._roles.clear()
+        self._by_way.clear()
+        self._passed_types.clear()
+        self.in_place.forget()
         self._mixed.clear()
         self._categories.clear()
         raise Restart
@@ -493,7 +509,3 @@ class TorchModel(TracedModel):
 
 def _lets(values: Results) -> tuple[str, ...]:
     return tuple(value.name for value in values.values())
-
-
-def _tag(routine: Routine) -> str:
-    return routine.label.replace(".", "_")

@@ -164,7 +164,7 @@ def known(x: Any) -> Any:
         case Number():
             return x._cortex_number()
         case slice():
-            return slice(known(x.start), known(x.stop), known(x.step))
+            return slice(_bound(x.start), _bound(x.stop), _bound(x.step))
         case tuple() | list() if type(x) in (tuple, list) and has_number(x):
             return type(x)(map(known, x))
         case dict() if type(x) is dict and has_number(x):
@@ -174,10 +174,17 @@ def known(x: Any) -> Any:
     return x
 
 
+def _bound(x: Any) -> Any:
+    """What a slice begins or ends with: of a field, the value, which decides the kind."""
+    return x._cortex_tag() if isinstance(x, Attribute) and isinstance(x._cortex_sample(), int) else known(x)
+
+
 def has_number(x: Any) -> bool:
-    """Does `Number` occur anywhere in it?"""
-    if type(x) in (tuple, list, slice):
-        return any(map(has_number, (x.start, x.stop, x.step) if type(x) is slice else x))
+    """Does `Number` occur anywhere in it, or a field in a slice?"""
+    if type(x) is slice:
+        return any(isinstance(part, Number | Attribute) for part in (x.start, x.stop, x.step))
+    if type(x) in (tuple, list):
+        return any(map(has_number, x))
     return any(map(has_number, x.values())) if type(x) is dict else type(x) is Number
 
 

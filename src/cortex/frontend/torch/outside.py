@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -39,7 +39,11 @@ class ClassAttributes(MutableMapping[str, Any]):
         self._cls = cls
 
     def __iter__(self) -> Iterator[str]:
-        return (n for n, x in list(vars(self._cls).items()) if not n.startswith("__") and not _is_code(x))
+        return iter([name for name, _ in self.data()])
+
+    def data(self) -> list[tuple[str, Any]]:
+        """The names and what they are bound to."""
+        return [(n, x) for n, x in list(vars(self._cls).items()) if not n.startswith("__") and not _is_code(x)]
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -55,7 +59,13 @@ class ClassAttributes(MutableMapping[str, Any]):
 
 
 def _is_code(x: Any) -> bool:
-    return callable(x) or hasattr(x, "__get__")
+    kind: Any = type(x)
+    return _are_code(kind)
+
+
+@cache
+def _are_code(cls: Any) -> bool:
+    return any("__call__" in vars(each) or "__get__" in vars(each) for each in cls.__mro__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +82,16 @@ class Space:
     def bound(self) -> Iterator[tuple[dict[str, Any] | ClassAttributes, str, Any]]:
         """What each name is bound to."""
         for each in self.held:
-            get: Any = each.get if isinstance(each, ClassAttributes) else partial(dict.get, each)  # a scope has its own
-            for name in [n for n in each if n not in UNWATCHED] if self.names is None else self.names:
-                if (value := get(name, MISSING)) is not MISSING:
-                    yield each, name, value
+            yield from ((each, name, value) for name, value in self.within(each))
+
+    def within(self, holder: dict[str, Any] | ClassAttributes) -> list[tuple[str, Any]]:
+        """What each name is bound to in one of the dictionaries."""
+        if isinstance(holder, ClassAttributes):
+            return holder.data()
+        if self.names is None:
+            return [(name, value) for name, value in dict.items(holder) if name not in UNWATCHED]
+        found = [(name, dict.get(holder, name, MISSING)) for name in self.names]  # a scope has its own `get`
+        return [(name, value) for name, value in found if value is not MISSING]
 
 
 Place = tuple[int, str]
@@ -92,41 +108,75 @@ class Changes:
     """Where recursive calls leave something else than they found."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """What one holder of names had in the beginning."""
+
+    number: int
+    """Of the space."""
+    holder: dict[str, Any] | ClassAttributes
+    kept: dict[str, _Kept]
+    collections: tuple[str, ...]
+    """The names of what can be changed without being bound anew."""
+
+    @classmethod
+    def of(cls, number: int, space: Space, holder: dict[str, Any] | ClassAttributes) -> _Start:
+        """As it is now."""
+        kept = {name: _Kept(x) for name, x in space.within(holder)}
+        return cls(number, holder, kept, tuple(name for name, each in kept.items() if each.is_collection))
+
+
 class Outside:
     """The places around one trace."""
 
     def __init__(self, spaces: list[Space], changes: Changes) -> None:
         self._spaces = spaces
         self._changes = changes
-        self._start: dict[tuple[int, str], Any] = {}
+        self._start: list[_Start] = []
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Whatever happens inside is undone."""
-        before = [(space, [(each, name, _Kept(x)) for each, name, x in space.bound()]) for space in self._spaces]
+        before = self._now()
         try:
             for place, kind in self._changes.found.items():
                 for each in self._spaces[place[0]].held:
                     each[place[1]] = Unknown(self._said(place)) if kind is None else blurred(kind, self._said(place))
-            self._start = {(id(each), name): _Kept(value) for s in self._spaces for each, name, value in s.bound()}
+            self._start = self._now() if self._changes.found else before
             yield
         finally:
-            for space, bound in before:
-                known = {(id(each), name) for each, name, _ in bound}
-                for each, name, _ in list(space.bound()):
-                    if (id(each), name) not in known:
-                        del each[name]
-                for each, name, kept in bound:
-                    each[name] = kept.restored()
+            for start in before:
+                for name, value in self._others(start):
+                    if name not in start.kept:
+                        del start.holder[name]
+                    elif value is not start.kept[name].value:
+                        start.holder[name] = start.kept[name].value
+                for name in start.kept.keys() - start.holder.keys():
+                    start.holder[name] = start.kept[name].value
+                for name in start.collections:
+                    start.kept[name].restored()
+
+    def _now(self) -> list[_Start]:
+        return [_Start.of(number, s, each) for number, s in enumerate(self._spaces) for each in s.held]
+
+    def _others(self, start: _Start) -> list[tuple[str, Any]]:
+        """The names that are bound to something else than in the beginning, and to what."""
+        kept = start.kept
+        found = self._spaces[start.number].within(start.holder)
+        return [(name, x) for name, x in found if (known := kept.get(name)) is None or known.value is not x]
 
     def look(self, *, at_end_of_call: bool = False) -> None:
         """See what has changed since the beginning; trace again if that was not known."""
         known = len(self._changes.left), dict(self._changes.found)
-        for number, space in enumerate(self._spaces):
-            for each, name, value in space.bound():
-                start = self._start.get((id(each), name))
-                if start is None or not start.is_same(value):
-                    self._changed((number, name), value, at_end_of_call)
+        for start in self._start:
+            others = dict(self._others(start))
+            for name, value in others.items():
+                if name not in start.kept or not start.kept[name].is_same(value):
+                    self._changed((start.number, name), value, at_end_of_call)
+            for name in start.collections:
+                kept = start.kept[name]
+                if name not in others and not kept.is_same(kept.value):
+                    self._changed((start.number, name), kept.value, at_end_of_call)
         if known != (len(self._changes.left), self._changes.found):
             raise Restart
 
@@ -171,6 +221,11 @@ class _Kept:
         elif isinstance(value, COLLECTIONS) and depth:
             pairs = value.items() if isinstance(value, dict) else enumerate(value)
             self.items = [(key, _Kept(x, depth - 1)) for key, x in pairs]
+
+    @property
+    def is_collection(self) -> bool:
+        """Can it change without being bound anew?"""
+        return self.items is not None or self.constants is not None
 
     def is_same(self, now: Any) -> bool:
         """Is it what it was?"""

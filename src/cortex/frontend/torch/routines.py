@@ -10,6 +10,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import _lru_cache_wrapper, cached_property, wraps
 from types import FunctionType, MethodType
@@ -22,6 +23,8 @@ from cortex.frontend.spans import is_library
 from cortex.frontend.standin import Attribute
 
 Call = Callable[["Routine", tuple[Any, ...], dict[str, Any]], Any]
+RECORDER: ContextVar[Call | None] = ContextVar("cortex_recorder", default=None)
+"""Makes calls of routines while a module runs for real, see record.py."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,11 @@ class Routine:
     def signature(self) -> inspect.Signature:
         """The parameters, without `self`."""
         return inspect.signature(self.original)
+
+    @property
+    def tag(self) -> str:
+        """What the tags of its calls begin with."""
+        return self.label.replace(".", "_")
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
@@ -60,7 +68,7 @@ def shadow(routine: Routine) -> Callable[..., Any]:
 
     @wraps(routine.original)
     def called(*args: Any, **kwargs: Any) -> Any:
-        call: Call | None = getattr(builder(), "call", None) if is_tracing() else None
+        call: Call | None = getattr(builder(), "call", None) if is_tracing() else RECORDER.get()
         return routine.original(*args, **kwargs) if call is None else call(routine, args, kwargs)
 
     return called

@@ -34,7 +34,7 @@ class Request:
     @classmethod
     def of(cls, arguments: dict[str, Any], node: str, tensors: Iterable[str]) -> Request:
         """A call, ready to be walked; of its arguments one is a node, and some are tensors."""
-        return cls(arguments, {name: _array(arguments[name]) for name in tensors}, arguments[node])
+        return cls(arguments, {name: array_of(arguments[name]) for name in tensors}, arguments[node])
 
     def root(self, mode: Mode, relations: Mapping[str, Relation]) -> Any:
         """What the linearizer walks it from."""
@@ -81,5 +81,6 @@ class Serving:
         return self.routines
 
 
-def _array(tensor: Any) -> Any:
+def array_of(tensor: Any) -> Any:
+    """A tensor that a call is given, as an array."""
     return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else tensor

@@ -1,10 +1,10 @@
 """Tensors and collections that several nodes can see, and changes in place that would be lost.
 
 Each call is computed by itself, from states that never change. So what one call hands to another may be changed in
-place only if nobody else can see it: a fresh result of a call may be, what is stored on a node may not, nor may a
-result that is also stored somewhere, or is a parameter, a field or an argument itself.
+place only if nobody else can see it: a fresh result of a call may be, and what the call has stored if only its caller
+reads it (in_place.py); a parameter, a field, an argument or what a memo holds may not.
 
-    t = node.left.h; t += node.right.h      refused: whoever reads node.left.h later would see the change
+    t = node.parent.h; t += x       refused: whoever reads node.parent.h later would see the change
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import torch
 from cortex.errors import ModelError
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.categories import is_data
-from cortex.frontend.torch.roles import remembered
+from cortex.frontend.torch.forms import flatten
+from cortex.frontend.torch.number import known
+from cortex.frontend.torch.roles import Part, remembered
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.views import View
 from cortex.ir.source import Span
@@ -55,10 +57,10 @@ class Lent:
             )
 
 
-def lend(what: str, value: Any, span: Span | None) -> Lent:
+def lend(what: str, value: Any, span: Span | None, *, tensors: bool = True) -> Lent:
     """Keep a value that others can see from being changed: tensors at once, collections at the end of the call."""
     for part in _contents(value):
-        if isinstance(part, TorchTensor):
+        if tensors and isinstance(part, TorchTensor):
             part._cortex_frozen = lost(what)
     return Lent(what, value, list(_contents(value)), span)
 
@@ -67,7 +69,7 @@ def freeze(what: str, value: Any) -> None:
     """Keep the tensors of a value from being changed from now on."""
     for part in _contents(value):
         if isinstance(part, TorchTensor):
-            _base(part)._cortex_frozen = lost(what)
+            base_of(part)._cortex_frozen = lost(what)
 
 
 def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
@@ -82,11 +84,38 @@ def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
     shared = ""
     for part in _parts(result):
         shared = shared or _shared_with(part, seen, arguments)
-        seen.setdefault(id(_base(part) if isinstance(part, TorchTensor) else part), "another part of it")
-    if kept - role.keeps or (shared and not role.shares):
+        seen.setdefault(id(base_of(part) if isinstance(part, TorchTensor) else part), "another part of it")
+    same = _sharing(b, result, set(arguments))
+    is_other = bool(b.model.in_place.names) and same not in role.sharings
+    role.sharings.add(same)
+    if kept - role.keeps or (shared and not role.shares) or (is_other and len(role.sharings) > 1):
         role.keeps |= kept
         role.shares = role.shares or shared
         b.model.restart()
+
+
+def _sharing(b: TorchBuilder, result: Any, arguments: set[int]) -> frozenset[tuple[Part, Part]] | None:
+    """The parts of what a call has returned and stored that are the same tensor as another one, which is the second.
+
+    None where parts are something else too: views of each other, fields, parameters, arguments, states of others.
+    """
+    role, first, found = b.role, dict[int, tuple[Part, Any]](), set[tuple[Part, Part]]()
+    memos = {remembered(name) for name in role.changes}
+    for name, value in {**b.results(), "": result}.items():
+        for i, x in enumerate(flatten(known(value), b.kind_of, role.numbers.get(name, ()))[1]):
+            if isinstance(x, Attribute) or (isinstance(x, torch.Tensor) and not isinstance(x, TorchTensor)):
+                return None
+            if not isinstance(x, TorchTensor):
+                continue
+            base = base_of(x)
+            part, other = (name, i), first.setdefault(id(base), ((name, i), x))
+            if base._cortex_frozen or id(base) in arguments or name in memos:
+                return None
+            if other[1] is not x:
+                return None
+            if other[0] != part:
+                found.add((part, other[0]))
+    return frozenset(found)
 
 
 def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> str:
@@ -96,7 +125,7 @@ def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> 
     if isinstance(part, torch.Tensor) and not isinstance(part, TorchTensor):
         return "a parameter or a constant"
     if isinstance(part, TorchTensor):
-        part = _base(part)
+        part = base_of(part)
         if part._cortex_frozen:
             return "what another call, a node or the module holds"
     if id(part) in seen:
@@ -106,10 +135,11 @@ def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> 
 
 def _shareable(value: Any) -> Iterator[Any]:
     """The tensors and collections of a value, as objects that can be changed."""
-    return (_base(part) if isinstance(part, TorchTensor) else part for part in _parts(value))
+    return (base_of(part) if isinstance(part, TorchTensor) else part for part in _parts(value))
 
 
-def _base(x: TorchTensor) -> TorchTensor:
+def base_of(x: TorchTensor) -> TorchTensor:
+    """The tensor that it is a view of, or it."""
     while isinstance(x._cortex_held, View):
         x = x._cortex_held.base
     return x

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,13 +47,14 @@ from cortex.frontend.torch.steps import (
     At,
     Attr,
     Contains,
+    Given,
     Has,
     Steps,
     text,
 )
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
 from cortex.frontend.torch.tokens import is_constructing
-from cortex.ra.ir import IsNone
+from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
@@ -63,8 +65,12 @@ OF_MEMORY = (
     "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
 )  # fmt: skip
 """Attributes of arrays and tensors that their form does not tell."""
-MOST_ITEMS = 64
-"""A list of more numbers is taken for a tensor by code that goes through it."""
+OF_TYPE = ("dtype", "itemsize", "element_size", "nbytes", "is_floating_point", "is_complex", "is_signed")
+"""Attributes that the element type and the shape tell; floats of all widths are computed with as float32."""
+OF_SCALAR = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
+"""Attributes of NumPy's numbers that their class tells."""
+MOST_ITEMS = 256
+"""Code that goes through a list of more numbers is refused: each item would be a field of its own."""
 
 
 def tracing() -> TorchBuilder:
@@ -239,6 +245,11 @@ class NodeField(TorchAttribute):
             raise AttributeError(f"'{type(sample).__name__}' object has no attribute '{name}'")
         if isinstance(sample, str) and name in TEXT_METHODS:
             return TextMethod(self, name)
+        if isinstance(sample, np.generic) and name in OF_SCALAR:
+            ask_value((*self._cortex_steps, CLASS))
+            return getattr(sample, name)
+        if isinstance(sample, np.bool_ | np.integer | np.floating) and name == "item":
+            return partial(self._cortex_compute, type(sample.item()).__name__, (self,))
         return getattr(self._cortex_tag(), name)
 
     def _cortex_array_attribute(self, sample: Any, name: str) -> Any:
@@ -247,7 +258,7 @@ class NodeField(TorchAttribute):
             return present(tracing(), (*self._cortex_steps, Attr(name)))
         if isinstance(sample, np.ndarray):
             return array_attribute(lambda: field_tensor(self), sample, self._cortex_name, name)
-        return sample.dtype if name == "dtype" else super().__getattr__(name)
+        return getattr(sample, name) if name in OF_TYPE else super().__getattr__(name)
 
     def _cortex_is_array(self) -> bool:
         return isinstance(self._cortex_sample(), (*DATA, list, tuple))
@@ -256,6 +267,10 @@ class NodeField(TorchAttribute):
         """Make the element type and the shape of an array or a tensor facts of the node."""
         if isinstance(self._cortex_sample(), DATA):
             tracing().model.array_forms.ask(tracing(), self._cortex_steps)
+
+    def _cortex_ask_class(self) -> None:
+        """Make it a fact of the node what torch would make of the number, or of the list of numbers."""
+        ask_value((*self._cortex_steps, FLOATS if self._cortex_is_list() else CLASS))
 
     def _cortex_is_list(self) -> bool:
         return isinstance(self._cortex_sample(), list | tuple)
@@ -292,7 +307,12 @@ class NodeField(TorchAttribute):
         return present(tracing(), (*self._cortex_steps, At(at)))
 
     def _cortex_ask_length(self) -> int:
-        return int(ask_value((*self._cortex_steps, LENGTH)))
+        b = tracing()
+        name, path = b.where(self._cortex_steps)
+        if path or not self._cortex_is_list():
+            return int(ask_value((*self._cortex_steps, LENGTH)))
+        b.knowledge.item_lists.setdefault(name)
+        return int(b.facts.ask(Length(name)) or 0)
 
     def _cortex_value(self) -> Value:
         """The field; lists may be of several lengths, and then their items are fields of their own."""
@@ -318,7 +338,14 @@ class NodeField(TorchAttribute):
 
     def __iter__(self) -> Iterator[Any]:
         sample = self._cortex_sample()
-        if isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+        if isinstance(sample, list | tuple):
+            if len(sample) > MOST_ITEMS:
+                raise fail(
+                    f"node.{self._cortex_name} has {len(sample)} items, and code that takes the items of a list of "
+                    f"Python's numbers one by one is compiled for {MOST_ITEMS} at most. Make a tensor of it, "
+                    "torch.tensor(...), which is computed with as a whole, or compute what is needed of it when the "
+                    "structure is made."
+                )
             return iter([self._cortex_item(i) for i in range(len(sample))])
         return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
 
@@ -355,6 +382,8 @@ class IndexableNodeField(NodeField, IndexableTorchAttribute):
         sample = self._cortex_sample()
         if type(key) is int and isinstance(sample, list | tuple) and -len(sample) <= key < len(sample):
             return self._cortex_item(key % len(sample))
+        if type(key) is slice and isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+            return type(sample)(self._cortex_item(i) for i in range(*key.indices(len(sample))))
         return super().__getitem__(key)
 
 
@@ -403,7 +432,8 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if not isinstance(last, Computed) and b.facts.ask(IsNone(name, path)):
+    is_number = isinstance(last, Computed | Given) or _is_number(b, name, path, sample)
+    if not is_number and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
@@ -422,6 +452,12 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
     if type(sample) in (list, tuple) and not _is_below_list(steps):
         return _sequence(b, steps, sample)
     return TorchNode(steps, sample)
+
+
+def _is_number(b: TorchBuilder, name: str, path: Path, sample: Any) -> bool:
+    """Is it an item of a list of numbers? Such a list is told by its length, and one with None in it is refused."""
+    item = None if path else b.accessors.item(name)
+    return sample is not None and item is not None and item[0] in b.knowledge.item_lists
 
 
 def _is_below_list(steps: Steps) -> bool:

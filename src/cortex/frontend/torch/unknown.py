@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.counts import counted
 from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.standins import is_stand_in
 
 QUIET = (
@@ -178,4 +180,4 @@ def known_length(x: Any) -> int:
         for item in x:
             if type(item) is Unknown:
                 item._cortex_refuse()
-    return len(x)
+    return counted(x) if isinstance(x, NodeList | NodeTuple) else len(x)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from cortex.ra import ir
-from cortex.ra.rules.bounded import is_bounded
 from cortex.ra.rules.graph import Graph
 
 
@@ -32,7 +33,7 @@ def count_invariants(g: Graph, op: ir.Op) -> ir.Op | None:
             total = x
             if fn == "add":
                 total = g.emit(ir.Binary("mul", g.emit(ir.Cast(arity, g.type(x).dtype)), x))
-                if is_bounded(g, x):
+                if g.fill(x) is not None and isfinite(g.fill(x) or 0.0):
                     return g.op(total)
             some = g.emit(ir.Binary("gt", arity, g.emit(ir.Fill(0.0, ()))))
             return ir.Where(some, total, g.full(0.0, g.type(x)))

@@ -8,7 +8,6 @@ from typing import Any
 
 from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
-from cortex.frontend.spans import fail
 from cortex.frontend.torch.content import Content, Integers
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
@@ -25,8 +24,7 @@ def in_place(run: Callable[..., Any]) -> Callable[..., TorchTensor]:
         if isinstance(result, TorchTensor):
             result = result._cortex_content()
         if isinstance(result, View):
-            if input._cortex_frozen:
-                raise fail(input._cortex_frozen)
+            input._cortex_may_change()
             if viewed:
                 raise Unsupported(
                     "it changes the shape of a tensor of which there are views. Write it without the underscore."

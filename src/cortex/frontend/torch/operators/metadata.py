@@ -9,7 +9,7 @@ import torch
 
 from cortex.frontend import pointwise
 from cortex.frontend.torch.content import Content, Integers
-from cortex.frontend.torch.fields import WHOLE_TYPES
+from cortex.frontend.torch.fields import WHOLE_TYPES, ask_element_types
 from cortex.frontend.torch.refusals import CPU, DECIDES, PYTHON, ROUNDING, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 from cortex.frontend.torch.views import View
@@ -20,6 +20,8 @@ OF_META = (
     "storage_offset", "is_mkldnn", "is_nested", "is_conj", "is_neg", "is_inference", "nbytes",
 )  # fmt: skip
 """What the tensor without elements says too."""
+OF_TYPE = ("dtype", "itemsize", "element_size", "is_floating_point", "is_complex", "is_signed", "nbytes")
+"""Of these, what depends on the element type."""
 
 CONSTANT = {
     "is_cuda": False, "is_meta": False, "is_cpu": True, "is_xla": False, "is_mps": False, "is_xpu": False,
@@ -31,9 +33,13 @@ CONSTANT = {
 
 def _of_meta(name: str) -> Callable[..., Any]:
     found = getattr(torch.Tensor, name)
-    return lambda input, *args, **kwargs: (found if callable(found) else found.__get__)(
-        input._cortex_meta, *args, **kwargs
-    )
+
+    def read(input: TorchTensor, *args: Any, **kwargs: Any) -> Any:
+        if name in OF_TYPE:
+            ask_element_types()
+        return (found if callable(found) else found.__get__)(input._cortex_meta, *args, **kwargs)
+
+    return read
 
 
 def _always(value: Any) -> Callable[..., Any]:
@@ -98,6 +104,7 @@ def _cast_to(dtype: torch.dtype) -> Callable[..., Any]:
 def _type(input: TorchTensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     names = {"torch.FloatTensor": torch.float32, "torch.LongTensor": torch.int64, "torch.BoolTensor": torch.bool}
     if dtype is None:
+        ask_element_types()
         return next((name for name, kind in names.items() if kind is input._cortex_meta.dtype), None)
     name = f"torch.{dtype.__name__}" if isinstance(dtype, type) else str(dtype)
     kind = dtype if isinstance(dtype, torch.dtype) else names.get(name)

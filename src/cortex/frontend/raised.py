@@ -1,0 +1,38 @@
+"""Exceptions that a model raises for a node while it is traced, as users are told of them."""
+
+from __future__ import annotations
+
+from cortex.errors import ModelError, StructureError, excerpt
+from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.missing_entry import MissingEntry
+from cortex.frontend.signals import MissingAttribute
+from cortex.frontend.spans import span_of_error
+from cortex.frontend.unseen import no_such_attribute
+
+
+def raised(k: Knowledge, error: Exception, node: object) -> ModelError | StructureError:
+    """The model itself raised an exception."""
+    if isinstance(error, MissingEntry):
+        return StructureError(error.said)
+    by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
+    remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
+    if isinstance(error, AttributeError) and " has no ." in str(error):
+        remedy = " Set it on every node (to None where there is none), or ask before: hasattr(node, ...)."
+    return ModelError(
+        f"model '{k.model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
+        span_of_error(error) or k.definition,
+    )
+
+
+def missing(k: Knowledge, error: MissingAttribute) -> StructureError:
+    """The structure lacks an attribute that the model reads."""
+    source = k.accessors.source(error.attribute)
+    if isinstance(source, str) and source != error.attribute:
+        return StructureError(no_such_attribute(error.owner, error.attribute, source))
+    span = span_of_error(error)
+    place = "" if span is None else f"\n\n{excerpt(span)}"
+    return StructureError(
+        f"the model reads '{error.attribute}' of a {type(error.owner).__name__} that has no such attribute. Set it "
+        "(to None where there is none), or say with fields= which attribute or which function of the node it "
+        f"is.{place}"
+    )
