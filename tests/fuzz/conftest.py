@@ -19,8 +19,8 @@ OPTIONS: tuple[tuple[str, type, float | None, str], ...] = (
     ("--interpreter-operations", float, 1e5, "interpret ILIR for requests up to about this size"),
 )
 PROGRAMS: tuple[tuple[str, type, int | None, str], ...] = (
-    ("--programs", int, 10_000 if LONG else 300, "random user programs to try"),
-    ("--first-program", int, 0, "seed of the first program"),
+    ("--programs", int, 10_000 if LONG else 180, "random user programs to try; without the long run, few modules"),
+    ("--first-program", int, 0 if LONG else 4000, "seed of the first program"),
     ("--program", int, None, "try this program only, and print a smaller one if it fails"),
     ("--nested", int, 2 if LONG else 1, "how far expressions of programs are nested"),
 )
