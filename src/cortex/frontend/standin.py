@@ -481,9 +481,8 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
 def _is_array(x: object) -> bool:
     """Is it an operand that makes an operator of a list one of arrays?"""
-    if isinstance(x, Attribute):
-        return x._cortex_is_numbers(x._cortex_sample())
-    return isinstance(x, Operand | np.ndarray | np.generic)
+    own = x._cortex_is_numbers(x._cortex_sample()) if isinstance(x, Attribute) else None
+    return isinstance(x, Operand | np.ndarray | np.generic) if own is None else own
 
 
 Sequence.register(IndexableAttribute)  # so that `match node.children:` tries the patterns of lists
@@ -491,8 +490,7 @@ Sequence.register(IndexableAttribute)  # so that `match node.children:` tries th
 
 def _in_place(self: Attribute, _: Any) -> Any:
     """`x += y`: an array or a list of the node is not changed; of a number, Python makes another one."""
-    sample = self._cortex_sample()
-    if sample is ABSENT:
+    if (sample := self._cortex_sample()) is ABSENT:
         raise NeedsExample(f"whether '{self._cortex_name}' is a number or an array")
     if self._cortex_is_numbers(sample) or isinstance(sample, list):
         raise fail(changed(f"node.{self._cortex_name}"))

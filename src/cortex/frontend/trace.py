@@ -1,10 +1,9 @@
 """Tracing by kind: from a model function to RA.
 
 The function is called with a stand-in node once per kind. `explore` finds the kinds that can be known without a
-structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order.
-
-A kind of any number of children is used for those numbers only that it has been checked for: `see` checks the numbers
-that nodes have too, and `check` does so where nothing else is new.
+structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order. A kind
+of any number of children is used for those numbers only that it has been checked for: `see` checks the numbers that
+nodes have too, and `check` does so where nothing else is new.
 """
 
 from __future__ import annotations

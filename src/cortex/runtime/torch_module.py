@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
@@ -389,7 +388,7 @@ class CompiledModule(CalledAsModule):
         if not self._made:
             self._weights.replace(weights, optional=self._interface.outside)
             self._weights.own()
-        _update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
+        update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
 
     def _compile_again(self, entry: Entry, found: dict[str, str]) -> None:
         """Have a module whose programs are other ones."""
@@ -474,52 +473,7 @@ class CompiledModule(CalledAsModule):
         return model, self._compile(model, weights, requests)
 
 
-class LoadedModule(CalledAsModule):
-    """A module that was saved. There is no code of it that calls with other constants could be traced from."""
-
-    def __init__(
-        self,
-        interface: Interface,
-        made: Sequence[tuple[Serving, Executable]],
-        tensor: Callable[[Any], Any],
-        save: Save,
-    ) -> None:
-        super().__init__(interface, tensor, save)
-        self._made: dict[Constants, tuple[Serving, Executable]] = {
-            serving.constants: (serving, run) for serving, run in made
-        }
-
-    def update(self, weights: Any) -> None:
-        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
-        known, remedy = self._interface.compiled_in, "Compile the module and save it again."
-        if hasattr(weights, "named_parameters") or isinstance(weights, FunctionType):
-            from cortex.frontend.torch.entry import entry_again
-            from cortex.frontend.torch.held_tensors import digests
-
-            entry = entry_again(weights, self._interface.name)
-            refuse_changed(digests(entry), known, remedy)
-            weights = entry.weights
-        else:
-            weights = mapping_of(weights)
-            refuse_changed({name: digest(x) for name, x in weights.items() if name in known}, known, remedy)
-        _update_all([run for _, run in self._made.values()], weights, self._interface.outside)
-
-    def _parts(self) -> list[Part]:
-        return [replace(run.part(), serving=serving) for serving, run in self._made.values()]
-
-    def _for(self, arguments: dict[str, Any]) -> tuple[Serving, Executable]:
-        key = self._known(arguments)
-        if key not in self._made:
-            known = "; ".join(_text(each) for each in self._made)
-            raise StructureError(
-                f"call of {self._interface.name} with {_text(key)}: the saved module has no code for that, and the "
-                f"Python code that it could be traced from is not in the file; known is {known}. Compile it with "
-                "examples of such calls, examples=[(tree, ...), ...], and save it again."
-            )
-        return self._made[key]
-
-
-def _update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...], share: bool = False) -> None:
+def update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...], share: bool = False) -> None:
     """Give new weights to all programs or to none; those that `share` arrays have the same ones."""
     before = [run.given_weights for run in runs]
     new = weights
@@ -531,10 +485,3 @@ def _update_all(runs: list[Executable], weights: Source, optional: tuple[str, ..
         for run, old in zip(runs, before, strict=True):
             run.update(old)
         raise
-
-
-def _text(constants: Constants) -> str:
-    """A call by its constants: `(node=a node, flag=True)`."""
-    return (
-        f"({', '.join(f'{name}={what[-1]!r}' if len(what) > 1 else f'{name}: {what[0]}' for name, *what in constants)})"
-    )

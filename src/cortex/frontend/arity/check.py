@@ -15,6 +15,7 @@ from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, MANY, Mentions
+from cortex.frontend.arity.numbers import near, numbers_in
 from cortex.frontend.arity.pattern import find_pattern
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told
@@ -27,6 +28,9 @@ from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, 
 from cortex.frontend.spans import span_at
 from cortex.frontend.trace_kind import trace_kind
 from cortex.ra.ir import Fact, Field, Hop, IsLeaf, IsNone, Item, Length, State
+
+SMALL_PAIR = 4
+"""Every pair of numbers of items in two lists up to this is traced."""
 
 
 def is_checked(kind: Traced, seen: Seen) -> bool:
@@ -47,7 +51,7 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     mentioned = k.model.mentions()
     has_entry = checked.checked_at(lengths) == lengths or mentioned.most <= checked.most
     at = _alike(k, kind, mentioned, lengths) if has_entry else lengths
-    if kind.sequences is not None and _is_credited(checked, mentioned, lengths):
+    if kind.sequences is not None and _is_credited(k, checked, mentioned, lengths):
         checked.add(lengths)
         return None
     if at != lengths:
@@ -79,12 +83,15 @@ def _alike(k: Knowledge, kind: Traced, mentioned: Mentions, lengths: Lengths) ->
     return next(found, lengths)
 
 
-def _is_credited(checked: CheckedLengths, mentioned: Mentions, lengths: Lengths) -> bool:
+def _is_credited(k: Knowledge, checked: CheckedLengths, mentioned: Mentions, lengths: Lengths) -> bool:
     """Is each of two lengths checked beside another one, on the same side of it, where code has no way to tell?
 
-    `len(a) == 3 and len(b) == 2` is not seen by that; like numbers between those that are checked ahead (see `ahead`).
+    Pairs of small numbers, and of numbers that the code knows, are traced; so `len(a) == 3 and len(b) == 20` is seen.
     """
-    if len(checked.lists) != 2 or mentioned.periodic:
+    if len(checked.lists) != 2 or mentioned.periodic or max(lengths.values()) <= SMALL_PAIR:
+        return False
+    known = numbers_in(k.model.code())
+    if all(near(known, n, n) for n in lengths.values()):
         return False
     a, b = checked.checked_at(lengths).values()
     rows, columns = np.nonzero(checked.table)

@@ -45,7 +45,7 @@ from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.passed_numbers import Data
 from cortex.frontend.torch.record import start
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
-from cortex.frontend.torch.results import returned_and_stored
+from cortex.frontend.torch.results import lets_of, returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
@@ -72,24 +72,16 @@ class TorchModel(TracedModel):
 
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
-        self.entry = entry
-        self.signature = signature
-        is_headed = entry.does_more or signature.tensors or signature.numbers
-        self.mode: Mode = "headed" if is_headed else "plain"
-        self.routines: dict[Hashable, Routine] = {}
-        self.roles: list[Role] = []
+        self.entry, self.signature = entry, signature
+        does_more = entry.does_more or signature.tensors or signature.numbers
+        self.mode: Mode = "headed" if does_more else "plain"
+        self.routines, self.roles = dict[Hashable, Routine](), list[Role]()
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
-        self.links = Links()
-        self.changes = Changes()
-        self.child_lists = ChildLists()
-        self.counts = OpenCounts()
-        self.array_forms = ArrayForms()
-        self.data = DataArguments()
-        self.in_place = InPlace()
-        self._late = LateQuestions()
-        self._tables = Tables()
-        self.texts = Texts()
+        self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()
+        self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
+        self.array_forms, self.texts = ArrayForms(), Texts()
+        self._late, self._tables = LateQuestions(), Tables()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
@@ -175,9 +167,9 @@ class TorchModel(TracedModel):
         """Run the routine that a node stands for a call of."""
         values, b = self._traced(k, facts)
         if type(oracle := facts.oracle) is Seen:
-            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
+            self.counts.check(b, lets_of(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
             if not k.is_draft:
-                looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
+                looks = deciding(b, lets_of(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
                 self.links.look_at(b, looks)
                 self._unconfirmed.append((oracle, b.lets))
         types = tuple(TensorType(value.shape) for value in values.values())
@@ -202,7 +194,7 @@ class TorchModel(TracedModel):
 
     def _lets_traced(self, k: Knowledge, facts: Facts) -> tuple[tuple[str, ...], TorchBuilder]:
         values, b = self._traced(k, facts)
-        return _lets(values), b
+        return lets_of(values), b
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
@@ -505,7 +497,3 @@ class TorchModel(TracedModel):
                         self._passed_types.clear()
                         raise Restart
         return found
-
-
-def _lets(values: Results) -> tuple[str, ...]:
-    return tuple(value.name for value in values.values())

@@ -54,6 +54,11 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
     return values
 
 
+def lets_of(values: dict[str, Value]) -> tuple[str, ...]:
+    """The lets that are the values of states."""
+    return tuple(value.name for value in values.values())
+
+
 def _reconcile(b: TorchBuilder, role: Role, form: Form, known: Form) -> None:
     """Two calls return different forms: numbers become tensors, constants become known to callers."""
     if role.learn_numbers("", known, form):

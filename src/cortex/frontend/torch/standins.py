@@ -25,7 +25,8 @@ from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute, Place
 from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
 from cortex.frontend.torch.calls import said
-from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
+from cortex.frontend.torch.categories import METHODS, OF_MEMORY, OF_SCALAR, OF_TYPE, PLAIN, category, is_node
+from cortex.frontend.torch.child_lists import is_item_of_numbers, may_be_empty
 from cortex.frontend.torch.classes import asks_class, is_asking_for_user
 from cortex.frontend.torch.fields import field_tensor
 from cortex.frontend.torch.identity import HASH, is_equal, is_same
@@ -48,8 +49,8 @@ from cortex.frontend.torch.steps import (
     Attr,
     Contains,
     Given,
-    Has,
     Steps,
+    presence,
     text,
 )
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
@@ -61,14 +62,6 @@ if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
 
 DATA = (np.ndarray, torch.Tensor)
-OF_MEMORY = (
-    "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
-)  # fmt: skip
-"""Attributes of arrays and tensors that their form does not tell."""
-OF_TYPE = ("dtype", "itemsize", "element_size", "nbytes", "is_floating_point", "is_complex", "is_signed")
-"""Attributes that the element type and the shape tell; floats of all widths are computed with as float32."""
-OF_SCALAR = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
-"""Attributes of NumPy's numbers that their class tells."""
 MOST_ITEMS = 256
 """Code that goes through a list of more numbers is refused: each item would be a field of its own."""
 
@@ -432,10 +425,10 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    is_number = isinstance(last, Computed | Given) or _is_number(b, name, path, sample)
+    is_number = isinstance(last, Computed | Given) or is_item_of_numbers(b, name, path, sample)
     if not is_number and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
-            ask_value(_has(steps))
+            ask_value(presence(steps))
         return None
     if sample is None:
         return object()  # it is supposed to be something else than it is; what it is then is not known
@@ -454,12 +447,6 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
     return TorchNode(steps, sample)
 
 
-def _is_number(b: TorchBuilder, name: str, path: Path, sample: Any) -> bool:
-    """Is it an item of a list of numbers? Such a list is told by its length, and one with None in it is refused."""
-    item = None if path else b.accessors.item(name)
-    return sample is not None and item is not None and item[0] in b.knowledge.item_lists
-
-
 def _is_below_list(steps: Steps) -> bool:
     """Is a list or tuple an item of a structure that consists of them? It is looked into only when code does so."""
     is_item = bool(steps) and isinstance(steps[-1], At) and is_nested(steps)
@@ -470,7 +457,7 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
     is_plain = not is_nested(steps) and name not in b.model.links.itemized
     numbers = all(isinstance(x, int | float) for x in sample)
-    if is_plain and numbers and _may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
+    if is_plain and numbers and may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
         b.knowledge.tags.setdefault(own)
         b.model.counts.ask(b, steps)  # as of an empty list, in which there could be nodes
     if sample and is_plain and numbers:
@@ -491,12 +478,6 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
 
 
-def _may_be_empty(b: TorchBuilder, steps: Steps, sample: Any) -> bool:
-    """Are there both lists of numbers and empty ones in this place?"""
-    is_real = type(b.facts.oracle) is Seen  # a list of nodes may be supposed to be empty
-    return (is_real or bool(sample)) and b.model.is_mixed((*steps, TRUTH), str(bool(sample)))
-
-
 def _node(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
     """An item of a list, which the length of the list makes exist."""
     if steps not in b.places:
@@ -511,12 +492,5 @@ def _absent(b: TorchBuilder, steps: Steps, name: str, path: Path) -> None:
         b.accessors.may_lack(name)
         b.model.restart()
     b.facts.ask(IsNone(name, path))
-    ask_value(_has(steps))
+    ask_value(presence(steps))
     raise AttributeError(f"{said(steps[:-1])} has no {text(steps[-1:], '')}")
-
-
-def _has(steps: Steps) -> Steps:
-    """Whether there is such an attribute at all."""
-    *before, last = steps
-    assert isinstance(last, Attr | At)
-    return (*before, Has(last.name) if isinstance(last, Attr) else Contains(last.key))

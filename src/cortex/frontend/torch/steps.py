@@ -260,3 +260,10 @@ class Way:
             if self.careful:
                 return None
             raise
+
+
+def presence(steps: Steps) -> Steps:
+    """Whether there is such an attribute at all."""
+    *before, last = steps
+    assert isinstance(last, Attr | At)
+    return (*before, Has(last.name) if isinstance(last, Attr) else Contains(last.key))
