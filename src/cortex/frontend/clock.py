@@ -13,9 +13,6 @@ from cortex.frontend.signals import OutOfTime
 PER_NODE = 1e-4
 """Seconds that looking at a node may take, in addition: there may be millions, of few kinds."""
 
-SELDOM = 16
-"""Of so many ticks, one looks at the time, which takes longer than most of what is counted."""
-
 
 class Clock:
     """Counts the processor's time of the thread at work, so that what else the machine does is left out."""
@@ -23,7 +20,7 @@ class Clock:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = math.inf
-        self._nodes = self._ticks = 0
+        self._nodes = 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -44,9 +41,8 @@ class Clock:
         self._nodes = max(self._nodes, nodes)
 
     def tick(self) -> None:
-        """Stop the work if its time is over; the system is asked for it now and then."""
-        self._ticks += 1
-        if self._ticks % SELDOM == 0 and thread_time() > self._end + PER_NODE * self._nodes:
+        """Stop the work if its time is over."""
+        if thread_time() > self._end + PER_NODE * self._nodes:
             raise OutOfTime
 
 

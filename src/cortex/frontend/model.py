@@ -74,8 +74,9 @@ class TracedModel(ABC):
     def confirm(self, k: Knowledge) -> None:  # noqa: B027 - most have nothing to do
         """Refuse a model that computes something else when it is run for the same nodes once more."""
 
-    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> None:  # noqa: B027 - most have nothing to do
-        """Learn what there is to be learned before anything is traced."""
+    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> bool:
+        """Learn what there is to be learned before anything is traced; True if traces are likely to show much more."""
+        return False
 
     def look_ahead(self) -> bool:
         """Prepare for nodes that no structure has shown; True if everything has to be traced again for that."""

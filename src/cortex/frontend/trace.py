@@ -271,8 +271,8 @@ class Trace:
             self._forget()
 
     def _see(self, roots: list[Any]) -> bool:
-        if not self._model.explores and not self._tree.order and not self._has_forgotten:
-            self._model.prepare(self._knowledge, roots)
+        is_first = not self._model.explores and not self._tree.order and not self._has_forgotten
+        if is_first and self._model.prepare(self._knowledge, roots):
             self._draft(roots[:DRAFTED])
         self.explore()
         before, reach = self.version, (self._reach(), self._tree.narrowed)

@@ -55,6 +55,12 @@ def export(fast: Executable | CalledAsModule, directory: str | Path, name: str |
             "C does not check that its structures are trees. Change copies: x = x.clone(), or write x = x + y in place "
             "of x += y."
         )
+    if part.model.positions:
+        raise ModelError(
+            f"export: '{part.model.name}' takes the items of '{part.model.positions[0].relation}' one after the other, "
+            "which are nodes that only Python makes. Combine them by sums or other reductions, or save it for "
+            "cortex.load."
+        )
     compiled = part.compiled
     m, f = compiled.model, compiled.signature
     prefix = identifier(m.name if name is None else name)

@@ -46,7 +46,9 @@ def find_pattern(
         return ir.Kind("pattern", (), lets, results), None
     except NotAlike as reason:
         with suppress(NotAlike):
-            return _with_steps([*seen, *islice(traces, max(0, FOUND_IN - len(seen)))], lists, taken)
+            made = [*seen, *islice(traces, max(0, FOUND_IN - len(seen)))]
+            if len(made) >= FOUND_IN:
+                return _with_steps(made, lists, taken)
         raise reason
 
 

@@ -167,7 +167,7 @@ class _Rolling:
 
     def _rolled(self, body: tuple[ir.Let, ...], results: tuple[str, ...]) -> Recurrent:
         sequences = self._sequences(body)
-        ends: dict[tuple[str, int], str] = {}
+        ends: dict[tuple[str, int | None], str] = {}
         for r in self.routines:
             last = self.lengths[r.relation] - 1
             ends |= {(r.name, 0): r.end(False), (r.name, last): r.end(True)}

@@ -32,7 +32,7 @@ Guard = tuple[Fact, ...]
 Attempt = Callable[[Lengths, Mapping[Test, Answer]], Traced | Guard]
 """Traces a node with so many children and such facts: its kind or, where the model fails, the questions it got to."""
 
-FOUND_AT = (5, 8, 13)
+FOUND_AT = (5, 8, 33)
 """The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
 
 FOUND_UP_TO = 256
@@ -41,7 +41,7 @@ FOUND_UP_TO = 256
 MOST_ANSWERS = 24
 """So many combinations of answers to such questions are traced for nodes that there are none of yet."""
 
-CHECKED_AT = (0, 1, 2)
+CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
 """For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
 
 MOST_CONSTANT = 64
@@ -78,7 +78,7 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
             except (NeedsExample, NeedsStates):
-                continue
+                return False
     return False
 
 

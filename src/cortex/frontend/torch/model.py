@@ -174,8 +174,7 @@ class TorchModel(TracedModel):
     def run(self, k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         """Run the routine that a node stands for a call of."""
         values, b = self._traced(k, facts)
-        oracle = facts.oracle
-        if type(oracle) is Seen:
+        if type(oracle := facts.oracle) is Seen:
             self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
             if not k.is_draft:
                 looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
@@ -184,12 +183,13 @@ class TorchModel(TracedModel):
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
 
-    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> None:
+    def prepare(self, k: Knowledge, requests: Sequence[Any]) -> bool:
         """Learn from one run of the module itself which routines are recursive, and what that makes of the nodes."""
         given = next((r.arguments for r in requests if isinstance(r, Request)), None)
         if given is not None:
             self.routines, self.mode = start(self.entry, self.mode, given)
             k.accessors.of_calls = self.mode == "calls"
+        return self.mode == "calls"
 
     def confirm(self, k: Knowledge) -> None:
         """Refuse a module that computes something else for the same nodes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from cortex.ra import ir
+from cortex.ra.rules.fold_constants import is_weight
 from cortex.ra.rules.graph import Graph
 
 
@@ -25,7 +26,8 @@ def count_invariants(g: Graph, op: ir.Op) -> ir.Op | None:
     before:  s = sum over children of b
     after:   s = arity(children) * b;    a maximum or minimum is b where there are children, else 0
 
-    The sum, too, is chosen where b may be infinite: over no children it is 0, and 0 * b would be NaN.
+    The sum, too, is chosen where b may be infinite: over no children it is 0, and 0 * b would be NaN. Weights are taken
+    to be finite here.
     """
     match op:
         case ir.OverChildren(fn, x, name) if g.over(x) is None:
@@ -33,7 +35,8 @@ def count_invariants(g: Graph, op: ir.Op) -> ir.Op | None:
             total = x
             if fn == "add":
                 total = g.emit(ir.Binary("mul", g.emit(ir.Cast(arity, g.type(x).dtype)), x))
-                if g.fill(x) is not None and isfinite(g.fill(x) or 0.0):
+                value = g.fill(x)
+                if is_weight(g, x) or (value is not None and isfinite(value)):
                     return g.op(total)
             some = g.emit(ir.Binary("gt", arity, g.emit(ir.Fill(0.0, ()))))
             return ir.Where(some, total, g.full(0.0, g.type(x)))
