@@ -37,7 +37,7 @@ from cortex.frontend.indexing_arrays import indexes_an_array
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
 from cortex.frontend.spans import fail
-from cortex.frontend.tensor import IN_PLACE, Operand, Tensor, changed
+from cortex.frontend.tensor import Operand, Tensor
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
@@ -235,7 +235,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         value = self._cortex_value()
         if name in OF_ARRAYS:
             note_shape(value)
-        return getattr(Tensor(value, is_array=True), name)
+        return getattr(Tensor(value), name)
 
     # As a list of children.
 
@@ -272,7 +272,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         if isinstance(self._cortex_sample(), str):
             return iter(self._cortex_tag())
         if self._cortex_is_numbers(self._cortex_sample()):
-            return iter(Tensor(self._cortex_value(), is_array=True))
+            return iter(Tensor(self._cortex_value()))
         path = self._cortex_list()
         if path:
             return iter(self._cortex_items())
@@ -368,7 +368,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         own = getattr(Tensor, special, None)
         if own is None:
             return getattr(self._cortex_tag(), special)(*others)
-        return own(Tensor(self._cortex_value(), is_array=True), *others)
+        return own(Tensor(self._cortex_value()), *others)
 
     # As an operand of a computed field.
 
@@ -465,7 +465,7 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __getitem__(self, key: Any) -> Any:
         if self._cortex_is_numbers(self._cortex_sample()):
-            return Tensor(self._cortex_value(), is_array=True)[key]
+            return Tensor(self._cortex_value())[key]
         if not isinstance(key, int | slice):
             raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
         if self._cortex_is_text("an item"):
@@ -486,16 +486,3 @@ def _is_array(x: object) -> bool:
 
 
 Sequence.register(IndexableAttribute)  # so that `match node.children:` tries the patterns of lists
-
-
-def _in_place(self: Attribute, _: Any) -> Any:
-    """`x += y`: an array or a list of the node is not changed; of a number, Python makes another one."""
-    if (sample := self._cortex_sample()) is ABSENT:
-        raise NeedsExample(f"whether '{self._cortex_name}' is a number or an array")
-    if self._cortex_is_numbers(sample) or isinstance(sample, list):
-        raise fail(changed(f"node.{self._cortex_name}"))
-    return NotImplemented
-
-
-for _name in IN_PLACE:
-    setattr(Attribute, f"__i{_name}__", _in_place)

@@ -53,57 +53,55 @@ class Operand:
         return self
 
     def __add__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("add", value_of(self), value_of(other)), self, other)
+        return Tensor(pointwise.arithmetic("add", value_of(self), value_of(other)))
 
     def __radd__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("add", value_of(other), value_of(self)), self, other)
+        return Tensor(pointwise.arithmetic("add", value_of(other), value_of(self)))
 
     def __sub__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("sub", value_of(self), value_of(other)), self, other)
+        return Tensor(pointwise.arithmetic("sub", value_of(self), value_of(other)))
 
     def __rsub__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("sub", value_of(other), value_of(self)), self, other)
+        return Tensor(pointwise.arithmetic("sub", value_of(other), value_of(self)))
 
     def __mul__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("mul", value_of(self), value_of(other)), self, other)
+        return Tensor(pointwise.arithmetic("mul", value_of(self), value_of(other)))
 
     def __rmul__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("mul", value_of(other), value_of(self)), self, other)
+        return Tensor(pointwise.arithmetic("mul", value_of(other), value_of(self)))
 
     def __truediv__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("div", value_of(self), value_of(other)), self, other)
+        return Tensor(pointwise.arithmetic("div", value_of(self), value_of(other)))
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return _made(pointwise.arithmetic("div", value_of(other), value_of(self)), self, other)
+        return Tensor(pointwise.arithmetic("div", value_of(other), value_of(self)))
 
     def __matmul__(self, other: Any) -> Tensor:
-        return _made(contraction.matmul(value_of(self), value_of(other)), self, other)
+        return Tensor(contraction.matmul(value_of(self), value_of(other)))
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return _made(contraction.matmul(value_of(other), value_of(self)), self, other)
+        return Tensor(contraction.matmul(value_of(other), value_of(self)))
 
     def __pow__(self, exponent: Any) -> Tensor:
-        return _made(power(value_of(self), exponent), self, exponent)
+        return Tensor(power(value_of(self), exponent))
 
     def __neg__(self) -> Tensor:
-        return _made(pointwise.unary("neg", value_of(self)), self)
+        return Tensor(pointwise.unary("neg", value_of(self)))
 
     def __pos__(self) -> Tensor:
-        return _made(value_of(self), self)
+        return Tensor(value_of(self))
 
     def __abs__(self) -> Tensor:
-        return _made(pointwise.unary("abs", value_of(self)), self)
+        return Tensor(pointwise.unary("abs", value_of(self)))
 
 
 class Tensor(Operand):
     """A tensor of the node that is being traced; its shape is known, its elements are not."""
 
-    __slots__ = ("_is_array", "_value")
+    __slots__ = ("_value",)
 
-    def __init__(self, value: Value, is_array: bool = False) -> None:
-        """`is_array`: is it an array of the user's where the model runs uncompiled, computed from fields alone?"""
+    def __init__(self, value: Value) -> None:
         self._value = value
-        self._is_array = is_array
 
     def _cortex_value(self) -> Value:
         return self._value
@@ -140,15 +138,15 @@ class Tensor(Operand):
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The tensor with its axes reversed."""
-        return Tensor(movement.transpose(self._value, None), self._is_array)
+        return Tensor(movement.transpose(self._value, None))
 
     def transpose(self, *axes: int) -> Tensor:
         """The tensor with its axes permuted."""
-        return Tensor(movement.transpose(self._value, _flat(axes) if axes else None), self._is_array)
+        return Tensor(movement.transpose(self._value, _flat(axes) if axes else None))
 
     def reshape(self, *shape: int) -> Tensor:
         """The same elements in another shape."""
-        return Tensor(movement.reshape(self._value, _flat(shape)), self._is_array)
+        return Tensor(movement.reshape(self._value, _flat(shape)))
 
     def sum(self, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
         """The sum over axes."""
@@ -175,7 +173,7 @@ class Tensor(Operand):
         for item in items:
             if isinstance(item, Operand):
                 raise fail("only the first axis can be indexed by a field of a node; transpose the tensor first.")
-        return Tensor(indexing.index_value(value, items) if items else value, self._is_array)
+        return Tensor(indexing.index_value(value, items) if items else value)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -248,35 +246,6 @@ class Tensor(Operand):
 
 def _is_operand(x: Any) -> bool:
     return isinstance(x, Operand)
-
-
-def _made(value: Value, *operands: Any) -> Tensor:
-    """What an operator gives: NumPy computes it uncompiled where no operand is a tensor of the model."""
-    return Tensor(value, bool(value.shape) and all(x._is_array for x in operands if isinstance(x, Tensor)))
-
-
-def _in_place(name: str) -> Any:
-    """`x += y`, which makes another tensor; an array of the user's would change for all that hold it."""
-
-    def operator(self: Tensor, other: Any) -> Any:
-        if self._is_array:
-            raise fail(changed("what is computed from fields"))
-        return getattr(self, f"__{name}__")(other)
-
-    return operator
-
-
-def changed(what: str) -> str:
-    """What to say to who changes an array of a node in place."""
-    return (
-        f"{what} is changed in place here, for all that hold it. Make another array or list: write x = x + y instead "
-        "of x += y."
-    )
-
-
-IN_PLACE = ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or")
-for _name in IN_PLACE:
-    setattr(Tensor, f"__i{_name}__", _in_place(_name))
 
 
 def value_of(x: Any) -> Value:

@@ -86,8 +86,7 @@ class Trace:
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
         self._tree = DecisionTree()
         self._exploration: Exploration | None = None
-        self._remembered: list[Any] = []
-        """Requests that showed new kinds, where kinds cannot be found without them."""
+        self._remembered: list[Any] = []  # requests that showed new kinds, where there is no other way to find them
         self._forgotten = 0
         self._has_forgotten = False  # have requests seen before to be seen again?
         self._waiting: dict[tuple[str, bool, Guard], Any] = {}
