@@ -16,7 +16,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
     names = kind_names([guard for _, guard in guarded])
     states = tuple(StateDecl(name, kind) for name, kind in zip(k.states.names, k.states.types, strict=True))
     kinds = tuple(
-        Kind(name, guard, *_complete(kind, states)) for name, (kind, guard) in zip(names, guarded, strict=True)
+        Kind(name, guard, *_complete(kind, states), collects=kind.collects) for name, (kind, guard) in zip(names, guarded, strict=True)
     )
     lets = [let for kind in kinds for let in kind.lets]
     params = dict.fromkeys(let.op.name for let in lets if isinstance(let.op, Param))
@@ -30,6 +30,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
         lists=tuple(sorted(k.lists)),
         states=states,
         kinds=kinds,
+        gathers=tuple(gather for name, gather in k.gathers.items() if name in k.lists),
     )
 
 

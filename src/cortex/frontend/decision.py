@@ -15,7 +15,7 @@ from cortex.errors import ModelError
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.facts import Answer, Oracle, Shapes
 from cortex.frontend.knowledge import Knowledge
-from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
+from cortex.ra.ir import Collect, Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,7 @@ class Traced:
     """Who answered when a kind of any arity was found; it can be asked as if it had other numbers of children."""
     shapes: Shapes = field(default_factory=dict)
     """Of a kind of any arity: what its reductions of several values get where there is something to reduce."""
+    collects: tuple[Collect, ...] = ()
 
 
 class Untraced:

@@ -1,8 +1,9 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish
-    Kind   = name, guard, lets, results, own_group, variant_of, inlined
+    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
+             gathers
+    Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
@@ -355,6 +356,23 @@ class Inlined(Node):
 
 
 @node
+class Collect(Node):
+    """What a node adds to the collection `name`, in order: itself (None), and all that a child adds to it."""
+
+    name: str
+    entries: tuple[Slot | Item | Each | None, ...]
+
+
+@node
+class Gather(Node):
+    """The list relation `name` consists of the nodes in the collection of the child in the slot `start`, in order."""
+
+    name: str
+    start: str
+    collection: str
+
+
+@node
 class Kind(Node):
     """The nodes whose facts agree with `guard`, and how their states are computed.
 
@@ -375,6 +393,7 @@ class Kind(Node):
     own_group: bool = True
     variant_of: str = ""
     inlined: tuple[Inlined, ...] = ()
+    collects: tuple[Collect, ...] = ()
 
     @property
     def is_within(self) -> bool:
@@ -472,6 +491,7 @@ class Model(Node):
     dedup: bool = False
     inputs_first: bool = True
     finish: Finish | None = None
+    gathers: tuple[Gather, ...] = ()
 
     @property
     def outputs(self) -> tuple[StateDecl, ...]:

@@ -15,6 +15,7 @@ from itertools import combinations
 from types import CodeType
 
 from cortex.frontend.arity.agree import Lengths
+from cortex.frontend.arity.collects import rolled_collects, written_out
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
@@ -76,6 +77,8 @@ def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
     assert merged.checked is not None
     pattern = Kind("pattern", (), merged.lets, tuple(merged.results.values()))
     known = _lengths_told(kind.guard, merged.checked.lists)
+    if kind.collects != written_out(merged.collects, known):
+        return False
     return list(kind.results) == list(merged.results) and is_instance(kind, pattern, known, tuple(k.lists))
 
 
@@ -156,7 +159,8 @@ class _Widening:
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))
-        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes)
+        collects = rolled_collects((self._of_relations(lengths), kind.collects) for lengths, kind in traces)
+        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes, collects)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
             if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):

@@ -26,6 +26,7 @@ from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
+from cortex.frontend.torch.collected import Collecting, is_longer, learn_argument
 from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
@@ -91,6 +92,7 @@ class TorchModel(TracedModel):
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
+        self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
@@ -254,6 +256,8 @@ class TorchModel(TracedModel):
         passed = {name: b.values(value) for name, value in given.items() if isinstance(b.role.given[name], Passed)}
         result = b.run_role(b.role.routine, {**given, b.role.node_parameter: root})
         for name, value in given.items():
+            if name in passed and is_longer(value, passed[name][0]):
+                learn_argument(b, name)
             if name in passed and named(b.values(value)) != named(passed[name]):
                 raise ModelError(
                     f"recursive calls change their argument '{name}', which the caller would see. Return the new value "
@@ -333,6 +337,8 @@ class TorchModel(TracedModel):
                 return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
+            case Collecting():
+                return blurred(list, f"'{name}'")
             case Content(_, content):
                 return self._tables.argument(name, copied(content))
             case type() if value in FRESH:

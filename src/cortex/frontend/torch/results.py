@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cortex.errors import ModelError
 from cortex.frontend.builder import Value
+from cortex.frontend.torch.collected import collected_values
 from cortex.frontend.torch.constant_results import learn_constant
 from cortex.frontend.torch.forms import Form
 from cortex.ra.ir import TensorType
@@ -38,6 +39,7 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
                 "store the same form."
             )
         values |= zip(role.stored_names(prefix, name), parts, strict=True)
+    values |= collected_values(b)
     for name, value in values.items():
         known = role.types.setdefault(name, TensorType(value.shape))
         if known.shape != value.shape:

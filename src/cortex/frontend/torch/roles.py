@@ -55,6 +55,10 @@ class Role:
     """Arguments that it returns or stores as they are, so that callers must not change them afterwards."""
     types: dict[str, TensorType] = field(default_factory=dict)
     """The states it is known to have."""
+    collected: dict[str, Form] = field(default_factory=dict)
+    """The form of what its calls add to collections, by the names of these."""
+    grows: set[str] = field(default_factory=set)
+    """Collections outside of calls, attributes of modules, to which its calls add something."""
 
     @property
     def is_top_down(self) -> bool:
@@ -89,6 +93,11 @@ class Role:
         """The states that hold what is stored in an attribute of the node."""
         names = self.stored[attribute].names()
         return [f"{prefix}node_{attribute}" + ("" if name == "out" else f"_{name}") for name in names]
+
+    def collected_names(self, collection: str) -> list[str]:
+        """The states that hold what is added to a collection; of the same names in all roles that do."""
+        names = self.collected[collection].names()
+        return [f"into_{collection}" + ("" if name == "out" else f"_{name}") for name in names]
 
     def states(self, prefix: str, instead: Mapping[str, str]) -> RoutineStates:
         """The states that hold what it returns and stores, where some are kept as another one `instead`."""

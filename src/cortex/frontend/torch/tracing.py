@@ -22,6 +22,7 @@ from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
+from cortex.frontend.torch.collected import COLLECTING, add_to_argument
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
@@ -92,6 +93,8 @@ class TorchBuilder(Builder):
     """Arrays of children whose forms were not asked for, and how many calls had been made then."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
+    grown: dict[str, list[Any]] = field(default_factory=dict)
+    """Collections, and what the call has added to them."""
     lent: list[Lent] = field(default_factory=list)
     """What others can see too."""
     _read: dict[tuple[Role, Steps, str], Any] = field(default_factory=dict)
@@ -167,13 +170,17 @@ class TorchBuilder(Builder):
         self.around.look()
         node = arguments.pop(node_parameter)
         steps = node._cortex_steps
+        added_to = [name for name in arguments if (routine.key, name) in self.model.collecting]
         passed = {
             name: self.values(value)
             for name, value in arguments.items()
-            if not self.is_memo(value) and _is_computed(value)
+            if name not in added_to and not self.is_memo(value) and _is_computed(value)
         }
         forms = {name: form for name, (form, _) in passed.items()}
-        given = {name: self.model.token(self, name, value, forms) for name, value in arguments.items()}
+        given = {
+            name: COLLECTING if name in added_to else self.model.token(self, name, value, forms)
+            for name, value in arguments.items()
+        }
         if self.rehearsal is None:
             role = self.model.role_of_call(self, routine, node_parameter, given)
         else:
@@ -199,6 +206,8 @@ class TorchBuilder(Builder):
         self.around.forget()
         for name in role.changes:
             self._remember(role, name, arguments[name], steps)
+        for name in added_to:
+            add_to_argument(self, name, arguments[name], role, steps)
         for name in role.keeps & arguments.keys():
             freeze(f"argument '{name}' of {routine.label}, which keeps it,", arguments[name])
         result = self._left(role, steps, role.result, role.result_names(self.model.prefix(role)))
