@@ -14,6 +14,7 @@ whose nodes the linearizer finds in that order (`Gather` of RA).
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from cortex.errors import ModelError
@@ -112,6 +113,30 @@ def add_to_argument(b: TorchBuilder, name: str, value: Any, role: Role, steps: S
     if type(value) is not list:
         raise fail(f"{role.tag} adds to its argument '{name}', a list in other calls and a {type(value).__name__} here.")
     value.append(Addition(f"'{name}'", role, steps, name))
+
+
+def add_outside(b: TorchBuilder, role: Role, steps: Steps) -> None:
+    """A call was made that adds to lists which outlive it."""
+    if role.grows:
+        for said, value in b.around.lists().items():
+            if identifier(said) in role.grows:
+                value.append(Addition(said, role, steps, identifier(said)))
+
+
+def collect_outside(b: TorchBuilder) -> None:
+    """Note what a recursive call has added to lists that outlive it."""
+    grown = {identifier(said): items for said, items in b.around.grown().items()}
+    if grown and b.model.mode != "calls":
+        b.model.need_calls(b)
+    if not grown.keys() <= b.role.grows:
+        b.role.grows |= grown.keys()
+        raise Restart
+    b.grown |= grown
+
+
+def identifier(said: str) -> str:
+    """The name of a collection that code calls so: `self.states`."""
+    return re.sub(r"\W+", "_", said)
 
 
 def learn_argument(b: TorchBuilder, name: str) -> None:

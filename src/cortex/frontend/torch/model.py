@@ -26,7 +26,7 @@ from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collected import Collecting, is_longer, learn_argument
+from cortex.frontend.torch.collected import Collecting, collect_outside, is_longer, learn_argument
 from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
@@ -196,6 +196,8 @@ class TorchModel(TracedModel):
             with refusals():
                 result = self._run(b)
             b.refuse_lost_changes()
+            if b.role.routine is not None:
+                collect_outside(b)
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 

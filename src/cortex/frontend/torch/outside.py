@@ -20,7 +20,7 @@ from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.lookups import Lookup
-from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred
+from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred, is_added_to
 
 PLAIN = (str, int, float, bool)
 COLLECTIONS = (dict, list, set, deque)
@@ -90,6 +90,8 @@ class Changes:
     """Where calls may find something else than there was in the beginning, with the type of a collection there."""
     left: set[Place] = field(default_factory=set)
     """Where recursive calls leave something else than they found."""
+    grown: set[Place] = field(default_factory=set)
+    """Where recursive calls add something to a list, and do nothing else to it."""
 
 
 class Outside:
@@ -125,14 +127,37 @@ class Outside:
         for number, space in enumerate(self._spaces):
             for each, name, value in space.bound():
                 start = self._start.get((id(each), name))
-                if start is None or not start.is_same(value):
+                is_grown = at_end_of_call and (number, name) in self._changes.grown and is_added_to(value)
+                if not is_grown and (start is None or not start.is_same(value)):
                     self._changed((number, name), value, at_end_of_call)
         if known != (len(self._changes.left), self._changes.found):
             raise Restart
 
+    def grown(self) -> dict[str, list[Any]]:
+        """The lists to which a call has added something, by what they are called, and what."""
+        found: dict[str, list[Any]] = {}
+        for place, kind in self._changes.found.items():
+            for each in self._spaces[place[0]].held:
+                value = each.get(place[1])
+                start = self._start.get((id(each), place[1]))
+                if kind is list and start is not None and start.value is value and is_added_to(value):
+                    self._changes.left.discard(place)
+                    self._changes.grown.add(place)
+                    found[self._said(place)] = value[1:]
+        return found
+
+    def lists(self) -> dict[str, list[Any]]:
+        """The lists to which calls add something, by what they are called."""
+        return {
+            self._said(place): value
+            for place in self._changes.grown
+            for each in self._spaces[place[0]].held
+            if type(value := each.get(place[1])) is list
+        }
+
     def forget(self) -> None:
         """A call was made: what such calls leave behind is not known."""
-        for number, name in self._changes.left:
+        for number, name in self._changes.left - self._changes.grown:
             where = self._said((number, name))
             for each in self._spaces[number].held:
                 if name in each:
@@ -152,6 +177,7 @@ class Outside:
             self._changes.found[place] = None
         if at_end_of_call:
             self._changes.left.add(place)
+            self._changes.grown.discard(place)
 
     def _said(self, place: Place) -> str:
         label = self._spaces[place[0]].label

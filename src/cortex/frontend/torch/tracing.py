@@ -22,7 +22,7 @@ from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
-from cortex.frontend.torch.collected import COLLECTING, add_to_argument
+from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argument
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
@@ -208,6 +208,7 @@ class TorchBuilder(Builder):
             self._remember(role, name, arguments[name], steps)
         for name in added_to:
             add_to_argument(self, name, arguments[name], role, steps)
+        add_outside(self, role, steps)
         for name in role.keeps & arguments.keys():
             freeze(f"argument '{name}' of {routine.label}, which keeps it,", arguments[name])
         result = self._left(role, steps, role.result, role.result_names(self.model.prefix(role)))
