@@ -30,7 +30,7 @@ from cortex.frontend.torch.collected import Collecting, collect_outside, is_long
 from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
-from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.forms import Form, Path
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
@@ -93,6 +93,7 @@ class TorchModel(TracedModel):
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
         self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
+        self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
         """The form of the result, and the states that hold its tensors."""
@@ -368,6 +369,7 @@ class TorchModel(TracedModel):
                 if key not in self._roles:
                     stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
+                    role.growing |= self.growing.get(routine.key, set())
                     self._roles[key] = role
                     self.roles.append(role)
                     if len(self.roles) > MOST_ROLES:
@@ -438,6 +440,13 @@ class TorchModel(TracedModel):
         if self.mode == "plain":
             self._change_mode(b, "headed")
         role.let_return_constants()
+        raise Restart
+
+    def learn_lists(self, b: TorchBuilder, role: Role) -> None:
+        """Calls of a role return lists to which the calls below add; they are traced again."""
+        assert role.routine is not None
+        self.growing.setdefault(role.routine.key, set()).update(role.growing)
+        self.need_calls(b)
         raise Restart
 
     def prefix(self, role: Role) -> str:

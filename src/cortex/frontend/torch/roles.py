@@ -9,7 +9,7 @@ from typing import Any
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
-from cortex.frontend.torch.forms import Form, Path, varying
+from cortex.frontend.torch.forms import Form, Path, grown, varying
 from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
@@ -57,6 +57,8 @@ class Role:
     """The states it is known to have."""
     collected: dict[str, Form] = field(default_factory=dict)
     """The form of what its calls add to collections, by the names of these."""
+    growing: set[Path] = field(default_factory=set)
+    """Where in the result there are lists to which calls add something."""
     grows: set[str] = field(default_factory=set)
     """Collections outside of calls, attributes of modules, to which its calls add something."""
 
@@ -71,6 +73,15 @@ class Role:
         if places is None or places <= self.numbers.get(name, set()):
             return False
         self.numbers.setdefault(name, set()).update(places)
+        self._forget()
+        return True
+
+    def learn_lists(self, known: Form, found: Form) -> bool:
+        """Do two forms of the result differ in the lengths of lists only? Then calls add to those from now on."""
+        places = grown(known, found)
+        if places is None or places <= self.growing:
+            return False
+        self.growing |= places
         self._forget()
         return True
 
