@@ -7,21 +7,22 @@
 
 Each call is traced by itself. In a recursive call, such a list begins with an `Unknown`, for whatever was there before.
 In place of all that another call adds, it gets one `Addition`. So the list tells, once the call is traced, what a call
-of that kind adds: itself, and what calls that it makes add (`Collect` of RA). Where the module's own forward uses the
-list, `torch.stack(out)`, an addition becomes the tensors of all calls that added something: items of a list relation
-whose nodes the linearizer finds in that order (`Gather` of RA).
+of that kind adds: itself, and what calls that it makes add (`Collect` of RA). In the module's own forward, it gets the
+tensors of all calls that add something: items of a list relation whose nodes the linearizer finds in that order
+(`Gather` of RA).
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from cortex.errors import ModelError
-from cortex.frontend.builder import Value, builder
+from cortex.frontend.builder import Value
+from cortex.frontend.facts import Seen
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
-from cortex.frontend.torch.calls import Added, CallNode
+from cortex.frontend.torch.calls import PASSING, Added, CallNode
 from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.unknown import Unknown
 from cortex.ra.ir import Collect, Hop, Item, Length, Slot, State
@@ -50,47 +51,29 @@ class Addition(Unknown):
         self.steps = steps
         self.collection = collection
 
-    def _cortex_refuse(self) -> Any:
+    def _cortex_refuse(self) -> NoReturn:
         raise fail(
-            f"{self._cortex_where}, to which recursive calls have added tensors, is used item by item. Put it together "
-            "first: torch.stack(...) or torch.cat(...) of the list, and compute with that."
-        )
-
-    @classmethod
-    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """The function, given what was added."""
-        return function(*(_expanded(x) for x in args), **{name: _expanded(x) for name, x in (kwargs or {}).items()})
-
-
-def _expanded(x: Any) -> Any:
-    """An argument with the tensors in place of additions to a list."""
-    if isinstance(x, Addition):
-        x._cortex_refuse()
-    if type(x) not in (list, tuple):
-        return x
-    return type(x)(item for each in x for item in (_items(each) if isinstance(each, Addition) else [each]))
-
-
-def _items(addition: Addition) -> list[Any]:
-    """What stands for the tensors that were added."""
-    b: Any = builder()
-    role, collection = addition.role, addition.collection
-    if b.role.routine is not None:
-        raise fail(
-            f"{addition._cortex_where} is used in a recursive call, and others add to it. Use it in forward, once all "
+            f"{self._cortex_where} is used in a recursive call, and other calls add to it. Use it in forward, once all "
             "calls have been made."
         )
-    if collection not in role.collected:
-        raise NeedsStates
-    name = b.model.links.gathered(b, role, addition.steps, collection)
-    node = b.facts.oracle.node
-    if node.graph.collected(node, b.model.links.relations[name]) is None:
+
+
+def added(b: TorchBuilder, where: str, role: Role, steps: Steps, collection: str) -> list[Any]:
+    """What a list gets by a call that adds to it: in forward the tensors themselves."""
+    if b.role.routine is not None:
+        return [Addition(where, role, steps, collection)]
+    assert isinstance(b.facts.oracle, Seen)
+    name = b.model.links.gathered(b, role, steps, collection)
+    node: Any = b.facts.oracle.node
+    calls = node.graph.collected(node, b.model.links.relations[name])
+    if calls is None or collection not in role.collected:
         raise NeedsStates  # not every call has been traced
-    calls = b.facts.oracle.sample(name, ())
-    b.facts.ask(Length(name))
+    count = len(calls)
+    if not b.tag.endswith(PASSING):  # else nothing of this is needed
+        count = cast(int, b.facts.ask(Length(name)))
     names, form = role.collected_names(collection), role.collected[collection]
     found = []
-    for i in range(len(calls)):
+    for i in range(count):
         states = (b.emit(State(n, (Item(name, i),)), role.types[n].shape) for n in names)
         found.append(form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)]))
     return found
@@ -99,20 +82,20 @@ def _items(addition: Addition) -> list[Any]:
 def added_by(k: Knowledge) -> Added:
     """Who tells what calls add to collections, by the kinds that have been traced."""
 
-    def added(call: CallNode, collection: str) -> tuple[Slot | Item | Any, ...] | None:
+    def entries(call: CallNode, collection: str) -> tuple[Slot | Item | Any, ...] | None:
         kind = k.kind_of(call)
         if kind is None:
             return None
         return next((each.entries for each in kind.collects if each.name == collection), ())
 
-    return added
+    return entries
 
 
 def add_to_argument(b: TorchBuilder, name: str, value: Any, role: Role, steps: Steps) -> None:
     """A call was made that adds to the list that it was given."""
     if type(value) is not list:
         raise fail(f"{role.tag} adds to its argument '{name}', a list in other calls and a {type(value).__name__} here.")
-    value.append(Addition(f"'{name}'", role, steps, name))
+    value += added(b, f"'{name}'", role, steps, name)
 
 
 def add_outside(b: TorchBuilder, role: Role, steps: Steps) -> None:
@@ -120,7 +103,7 @@ def add_outside(b: TorchBuilder, role: Role, steps: Steps) -> None:
     if role.grows:
         for said, value in b.around.lists().items():
             if identifier(said) in role.grows:
-                value.append(Addition(said, role, steps, identifier(said)))
+                value += added(b, said, role, steps, identifier(said))
 
 
 def collect_outside(b: TorchBuilder) -> None:

@@ -138,7 +138,6 @@ class Links:
                 f"'{collection}' is used after calls of {role.tag} on the items of a list have added to it. Let one "
                 "call go through the items: a method that is called on the node that has the list."
             )
-        self._use(b, start.name)
         name = f"{start.name}_{collection}"
         if name not in self.relations:
             added = added_by(b.knowledge)
@@ -147,7 +146,8 @@ class Links:
             )
         b.accessors.relate(name, self.relations[name])
         b.knowledge.gathers[name] = Gather(name, start.name, collection)
-        self._use(b, name)
+        if not b.tag.endswith(PASSING):
+            self._use(b, name)
         return name
 
     def follow_for_collection(self, b: TorchBuilder, hop: Hop) -> None:
@@ -162,6 +162,8 @@ class Links:
         relation = self.relations[name]
         relation.users.add(b.tag)
         self._note(b, name, relation.is_list)
+        if relation.start:
+            self._use(b, relation.start)
 
     def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
         b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)

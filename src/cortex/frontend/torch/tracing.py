@@ -22,7 +22,7 @@ from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
-from cortex.frontend.torch.collected import COLLECTING, Addition, add_outside, add_to_argument
+from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argument, added
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
@@ -247,7 +247,7 @@ class TorchBuilder(Builder):
             tensors.append(of_type(state, kind))
         if self.rehearsal is not None and look.call in self.rehearsal.hidden:
             return self.rehearsal.shown
-        return form.rebuild(tensors, lambda name: [Addition(f"what {role.tag} returns", role, steps, name)])
+        return form.rebuild(tensors, lambda name: added(self, f"what {role.tag} returns", role, steps, name))
 
     # Tensors.
 
