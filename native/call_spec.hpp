@@ -56,6 +56,18 @@ struct CallAttribute {
   std::vector<std::int32_t> roles = {};  // kStored: the last of them in which the node is called
 };
 
+// An entry of what a call adds to a collection: itself, or all that a call which it makes adds.
+struct CollectEntry {
+  enum class Kind { kOwn, kSlot, kList, kItem } kind;
+  std::size_t relation;  // the slot or list of the model
+  std::int32_t item;     // kItem: the position in the list
+};
+
+// A list of the model that consists of what the call in a slot adds to a collection.
+struct Gather {
+  std::size_t list, slot, collection;
+};
+
 struct CallSpec {
   CallSpec() = default;
 
@@ -74,6 +86,8 @@ struct CallSpec {
   std::vector<std::vector<std::uint8_t>> needed_slots, needed_lists;
   std::vector<std::uint8_t> asked_slots;
   bool asks_lists = false;
+  std::vector<Gather> gathers;
+  std::vector<std::vector<std::vector<CollectEntry>>> collects;  // per kind and collection
   bool follows = false;             // somebody asks who made calls, so that all have to be made in order first
 
   int traverse(visitproc visit, void* arg) const;

@@ -62,6 +62,7 @@ void Request::clear() {
   edge_calls_.clear();
   calls_.clear();
   frames_.clear();
+  walked_first_ = -1;
   columns_.clear();
   forest_.reset();
   demand_.clear();

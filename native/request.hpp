@@ -176,6 +176,10 @@ class Request {
   void expand_lists(std::int32_t call, const CallRole& role, const std::vector<std::uint8_t>* needed);
   nb::object call_object(std::int32_t node) const;
 
+  // collected.cpp
+  void walk_collected(std::int32_t head);
+  std::int32_t gather(std::int32_t call, const CallRole& role, const Gather& what, std::vector<std::int32_t>& to);
+
   // arrays.cpp
   void read_forest(nb::handle forest);
   void copy_relations();
@@ -289,6 +293,7 @@ class Request {
   std::vector<PyObject*> edge_objects_;  // owned; null where there is no child
   Calls calls_;                          // in place of the three above, where nodes are calls
   std::vector<std::int32_t> node_calls_, edge_calls_;  // per node, and per edge; -1 where there is no child
+  int walked_first_ = -1;                // the slot of a head whose call is being walked before the head
   std::vector<std::int32_t> reached_;    // room for one
   std::vector<PyObject*> kept_;          // owned; per node and column, null until read; empty until one is
   std::vector<Frame> frames_;

@@ -148,8 +148,9 @@ void Request::walk(nb::handle structures) {
     root_objects_.push_back(Py_NewRef(root));
   }
   for (PyObject* root : root_objects_) {
-    const auto next = static_cast<std::int32_t>(objects_.size());
     const std::int32_t call = spec_.of_calls() ? calls_.start(root) : -1;
+    if (call >= 0 && !spec_.calls.gathers.empty()) walk_collected(call);
+    const auto next = static_cast<std::int32_t>(objects_.size());
     const std::int32_t v = call < 0 ? table_.find_or_add(root, next) : next;
     graph_.roots.push_back(v);
     if (v == next && (call < 0 ? discover(root) : discover_call(call))) {

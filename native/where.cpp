@@ -67,7 +67,8 @@ void Request::check_unshared() const {
 
 // The edges that lead from a root to a node.
 Request::WayDown Request::way_to(std::int32_t node) const {
-  // In preorder a node comes after the one it was first reached from, so one pass finds every node's way up.
+  // In preorder a node comes after the one it was first reached from, so one pass finds every node's way up. Calls
+  // that were walked before the head of their request are the exception.
   const std::size_t n = graph_.height.size();
   std::vector<std::int64_t> edge_to(n, -1);
   std::vector<std::int32_t> parent_of(n, -1);
@@ -85,6 +86,17 @@ Request::WayDown Request::way_to(std::int32_t node) const {
   std::vector<std::int32_t> root_of(n, -1);
   for (std::size_t r = graph_.roots.size(); r-- > 0;)
     root_of[static_cast<std::size_t>(graph_.roots[r])] = static_cast<std::int32_t>(r);
+
+  for (const std::int32_t r : graph_.roots) {
+    const auto u = static_cast<std::size_t>(r);
+    const std::int64_t end = u + 1 == graph_.edge_start.size() ? static_cast<std::int64_t>(graph_.edge_child.size()) : graph_.edge_start[u + 1];
+    for (std::int64_t e = graph_.edge_start[u]; e < end; ++e) {
+      const std::int32_t child = graph_.edge_child[static_cast<std::size_t>(e)];
+      if (child < 0 || child >= r || parent_of[static_cast<std::size_t>(child)] >= 0 || root_of[static_cast<std::size_t>(child)] >= 0) continue;
+      parent_of[static_cast<std::size_t>(child)] = r;
+      edge_to[static_cast<std::size_t>(child)] = e;
+    }
+  }
 
   WayDown way{-1, {}};
   std::int32_t at = node;

@@ -19,7 +19,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
     added = position_kinds({id(t): t.sequences for t, _ in guarded if t.sequences is not None}.values(), own)
     states, renamed = added.states, added.renamed
     kinds = tuple(
-        Kind(name, guard, *_complete(with_states(kind.lets, renamed), kind.results, states))
+        Kind(name, guard, *_complete(with_states(kind.lets, renamed), kind.results, states), collects=kind.collects)
         for name, (kind, guard) in zip(names, guarded, strict=True)
     )
     kinds += tuple(
@@ -41,6 +41,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
         kinds=kinds,
         positions=added.positions,
         trees_only=k.trees_only,
+        gathers=tuple(gather for name, gather in k.gathers.items() if name in k.lists),
     )
 
 

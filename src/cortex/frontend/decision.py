@@ -16,7 +16,7 @@ from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.sequences import Sequences
 from cortex.frontend.facts import Answer, Oracle, Shapes
 from cortex.frontend.knowledge import Knowledge
-from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
+from cortex.ra.ir import Collect, Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,7 @@ class Traced:
     """Of a kind of any arity: what its reductions of several values get where there is something to reduce."""
     sequences: Sequences | None = None
     """Of a kind of any arity: the steps over the items of its lists."""
+    collects: tuple[Collect, ...] = ()
 
 
 class Untraced:

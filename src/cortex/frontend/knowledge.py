@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
 from cortex.options import Options
-from cortex.ra.ir import TensorType, Test
+from cortex.ra.ir import Gather, TensorType, Test
 
 if TYPE_CHECKING:
     from cortex.frontend.arity.told import Told
+    from cortex.frontend.decision import Traced
     from cortex.frontend.model import TracedModel
 
 
@@ -57,6 +58,10 @@ class Knowledge:
         self.fields: dict[str, TensorType] = {}
         self.forms: dict[str, tuple[tuple[int, ...], bool]] = {}
         """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""
+        self.gathers: dict[str, Gather] = {}
+        """Lists that consist of what calls add to collections, by name."""
+        self.kind_of: Callable[[Any], Traced | None] = lambda node: None
+        """The kind that has been traced for a node like this."""
         self.states: StateForm | None = None
         self.first_kind = ""
         self.guess: Guess | None = None

@@ -84,6 +84,7 @@ class Trace:
         self._model = model
         arguments = model.arguments(WeightSpace(self.weights))
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
+        self._knowledge.kind_of = lambda node: self._tree.find(Seen(node, self._knowledge).answer)
         self._tree = DecisionTree()
         self._exploration: Exploration | None = None
         self._remembered: list[Any] = []  # requests that showed new kinds, where there is no other way to find them

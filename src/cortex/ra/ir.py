@@ -2,8 +2,8 @@
 child states to states.
 
     Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
-             positions
-    Kind   = name, guard, lets, results, own_group, variant_of, inlined
+             positions, gathers
+    Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
@@ -366,6 +366,23 @@ class Inlined(Node):
 
 
 @node
+class Collect(Node):
+    """What a node adds to the collection `name`, in order: itself (None), and all that a child adds to it."""
+
+    name: str
+    entries: tuple[Slot | Item | Each | None, ...]
+
+
+@node
+class Gather(Node):
+    """The list relation `name` consists of the nodes in the collection of the child in the slot `start`, in order."""
+
+    name: str
+    start: str
+    collection: str
+
+
+@node
 class Kind(Node):
     """The nodes whose facts agree with `guard`, and how their states are computed.
 
@@ -386,6 +403,7 @@ class Kind(Node):
     own_group: bool = True
     variant_of: str = ""
     inlined: tuple[Inlined, ...] = ()
+    collects: tuple[Collect, ...] = ()
 
     @property
     def of_position(self) -> str:
@@ -492,6 +510,7 @@ class Model(Node):
     trees_only: bool = False
     finish: Finish | None = None
     positions: tuple[Positions, ...] = ()
+    gathers: tuple[Gather, ...] = ()
 
     @property
     def outputs(self) -> tuple[StateDecl, ...]:

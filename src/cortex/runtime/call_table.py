@@ -29,7 +29,22 @@ from cortex.frontend.torch.steps import (
     Steps,
     Way,
 )
-from cortex.ra.ir import Arity, Counts, Field, IsAboveLeaves, IsLeaf, Let, Model, OverChildren, Slot, State, Test
+from cortex.ra.ir import (
+    Arity,
+    Counts,
+    Each,
+    Field,
+    IsAboveLeaves,
+    IsLeaf,
+    Item,
+    Kind,
+    Let,
+    Model,
+    OverChildren,
+    Slot,
+    State,
+    Test,
+)
 
 HEAD_ROLE = "head"
 
@@ -59,6 +74,7 @@ def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -
     tensors = {name: i for i, name in enumerate(dict.fromkeys([*given, *rows]))}
     ways = {way: i for i, way in enumerate(dict.fromkeys(map(_way, relations.values())))}
     split = {tag for r in relations.values() for tag in r.split}
+    gathered = {name: i for i, name in enumerate(dict.fromkeys(g.collection for g in m.gathers))}
     return {
         "tensors": list(tensors),
         "numbers": len(numbers),
@@ -89,6 +105,8 @@ def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -
         ],
         "needed": _needed(m),
         "asked": sorted({x for kind in m.kinds for fact in kind.guard for x in _asked(fact.test)}),
+        "gathers": [(g.name, g.start, gathered[g.collection]) for g in m.gathers],
+        "collects": [[_entries(kind, name) for name in gathered] for kind in m.kinds],
         "attributes": {name: _attribute(name, x, number, tensors, steps_of) for name, x in found.items()},
     }
 
@@ -111,12 +129,35 @@ def _needed(m: Model) -> list[list[str]]:
         kind.variant_of for kind in m.kinds
     ):
         return []
-    followed = [{name for let in kind.lets for name in relations_read(let)} for kind in m.kinds]
+    starts = {g.name: g.start for g in m.gathers}
+    followed = []
+    for kind in m.kinds:
+        own = {name for let in kind.lets for name in relations_read(let)}
+        own |= {entry.name for each in kind.collects for entry in each.entries if entry is not None}
+        followed.append(own | {starts[name] for name in own if name in starts})
     items = {name: p.relation for p in m.positions for name in (p.first, p.last, p.all)}
     behind = {r for kind in m.kinds if kind.of_position for let in kind.lets for r in relations_read(let)}
     return [
         sorted({*own, *(items[x] for x in own if x in items), *(own & items.keys() and behind)}) for own in followed
     ]
+
+
+def _entries(kind: Kind, collection: str) -> list[tuple[Any, ...]]:
+    """What the nodes of a kind add to a collection."""
+    entries = next((each.entries for each in kind.collects if each.name == collection), ())
+    return [("own",) if entry is None else _entry(entry) for entry in entries]
+
+
+def _entry(hop: Slot | Item | Each) -> tuple[Any, ...]:
+    match hop:
+        case Slot(name):
+            return ("slot", name)
+        case Item(name, index):
+            return ("item", name, index)
+        case Each(name):
+            return ("each", name)
+        case _:
+            assert_never(hop)
 
 
 def relations_read(let: Let) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The form of a result as JSON: what the tensors are put in.
 
-    ["tensor"]   ["tensor", "bool"]   ["plain", 3]   ["tuple", [form, ...]]   ["list", [form, ...]]
+    ["tensor"]   ["tensor", "bool"]   ["plain", 3]   ["grown", "name"]   ["tuple", [form, ...]]   ["list", [form, ...]]
     ["dict", [key, ...], [form, ...]]
     ["record", "module", "Class", [field, ...], is named tuple, [form, ...]]
 
@@ -29,6 +29,8 @@ def encode_form(form: Form) -> list[Any]:
             return ["tensor"] if form.make is None else ["tensor", form.make]
         case "plain":
             return ["plain", encode(form.make)]
+        case "grown":
+            return ["grown", form.make]
         case "tuple" | "list":
             return [form.kind, parts]
         case "dict":
@@ -47,6 +49,8 @@ def decode_form(data: Any) -> Form:
             return Form("tensor", kind)
         case ["plain", value]:
             return Form("plain", decode(value))
+        case ["grown", str(name)]:
+            return Form("grown", name)
         case ["tuple" | "list" as kind, [*parts]]:
             return Form(kind, None, tuple(range(len(parts))), tuple(map(decode_form, parts)))
         case ["dict", [*keys], [*parts]] if len(keys) == len(parts):

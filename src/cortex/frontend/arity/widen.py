@@ -15,6 +15,7 @@ from itertools import combinations
 from types import CodeType
 
 from cortex.frontend.arity.agree import Lengths
+from cortex.frontend.arity.collects import rolled_collects, written_out
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.pattern import find_pattern, is_instance
@@ -88,6 +89,8 @@ def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
     kind = itemized(k, kind, merged.checked.open)
     pattern = Kind("pattern", (), merged.lets, tuple(merged.results.values()))
     known = _lengths_told(kind.guard, merged.checked.lists)
+    if kind.collects != written_out(merged.collects, known):
+        return False
     return list(kind.results) == list(merged.results) and is_instance(
         kind, pattern, merged.sequences, known, tuple(k.lists)
     )
@@ -170,7 +173,9 @@ class _Widening:
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))
-        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes, sequences)
+        collects = rolled_collects((self._of_relations(lengths), kind.collects) for lengths, kind in traces)
+        shapes = traces[0][1].shapes
+        merged = Traced(guard, pattern.lets, results, checked, self.oracle, shapes, sequences, collects)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
             if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from cortex.errors import StructureError
 from cortex.frontend.computed import Constant
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.passed_numbers import COUNT, ITEM, POSITION, Numbers
 from cortex.frontend.torch.steps import NOWHERE, At, Attr, Steps, follow, identifier, text
+from cortex.ra.ir import Each, Item, Slot
 
 PASSING = ">"
 """At the end of a tag: the call as far as it computes arguments of other calls."""
@@ -75,6 +76,10 @@ class Calls(Arguments):
         return made
 
 
+Added: TypeAlias = "Callable[[CallNode, str], tuple[Slot | Item | Each | None, ...] | None]"
+"""What a call adds to a collection; None where its kind is not known yet."""
+
+
 class CallNode:
     """A call of a routine on a node; `call_from` is the caller's, where callers compute arguments."""
 
@@ -117,6 +122,11 @@ class Relation:
     """The numbers and texts that calls are given."""
     meant: Callable[[Steps], Steps] = field(default=lambda steps: steps, repr=False)
     """Steps with the user's meaning of attributes."""
+    collection: str = ""
+    """Does it lead to all calls that add to this collection, from the one that the steps lead to on?"""
+    start: str = ""
+    """Then the relation that leads to that one."""
+    added: Added | None = None
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
@@ -124,6 +134,8 @@ class Relation:
 
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""
+        if self.collection:
+            return call.graph.collected(call, self) or []
         try:
             found = follow(call.node, self.steps, call.numbers)
         except NOWHERE:
@@ -228,6 +240,32 @@ class Graph:
         if role == call.call_role:
             return call
         return self.call(role, call.node, call.given, call.call_from, call.call_via, call.numbers)
+
+    def collected(self, call: CallNode, relation: Relation) -> list[CallNode] | None:
+        """The calls that add to a collection, in order; None where it is not known of all what they add."""
+        assert relation.added is not None
+        found: list[CallNode] = []
+        todo: list[tuple[CallNode | None, bool]] = [(self._relations[relation.start].follow(call), False)]
+        while todo:
+            at, is_entry = todo.pop()
+            if at is None or is_entry:
+                found += [at] if at is not None else []
+                continue
+            entries = relation.added(at, relation.collection)
+            if entries is None:
+                return None
+            for entry in reversed(entries):
+                if entry is None:
+                    todo.append((at, True))
+                    continue
+                below = self._relations[entry.name].follow(at)
+                if isinstance(entry, Each):
+                    todo += [(x, False) for x in reversed(below or [])]
+                elif below is not None:
+                    todo.append((below[entry.index] if isinstance(entry, Item) else below, False))
+            if len(found) > MAX_OBJECTS:
+                raise StructureError(f"the calls of one request add more than {MAX_OBJECTS} entries to a collection")
+        return found
 
     def made(self, role: str, node: Any) -> CallNode | None:
         """The call of a role on a node, which some other call made."""

@@ -12,13 +12,14 @@ from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import PASSING, Relation, said
+from cortex.frontend.torch.collected import added_by
 from cortex.frontend.torch.looks import Look
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.passed_numbers import Group, Numbers, at_item, depends_on_item, for_all, of_item
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
-from cortex.ra.ir import Hop, Item, Length, Let, Slot, State
+from cortex.ra.ir import Gather, Hop, Item, Length, Let, Slot, State
 
 
 @dataclass(frozen=True)
@@ -144,11 +145,40 @@ class Links:
         last = steps[-1] if steps else None
         return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)
 
+    def gathered(self, b: TorchBuilder, role: Role, steps: Steps, collection: str) -> str:
+        """The name of the list of all calls that add to a collection, from the call of `role` on."""
+        start = self.hop(b, role, steps)
+        if not isinstance(start, Slot):
+            raise fail(
+                f"'{collection}' is used after calls of {role.tag} on the items of a list have added to it. Let one "
+                "call go through the items: a method that is called on the node that has the list."
+            )
+        name = f"{start.name}_{collection}"
+        if name not in self.relations:
+            added = added_by(b.knowledge)
+            self.relations[name] = Relation(
+                role.tag, steps, True, False, (), self._split, collection=collection, start=start.name, added=added
+            )
+        b.accessors.relate(name, self.relations[name])
+        b.knowledge.gathers[name] = Gather(name, start.name, collection)
+        if not b.tag.endswith(PASSING):
+            self._use(b, name)
+        return name
+
+    def follow_for_collection(self, b: TorchBuilder, hop: Hop) -> None:
+        """A call adds to a collection what another one adds, so that it depends on it."""
+        self._use(b, hop.name)
+        if isinstance(hop, Item):
+            b.knowledge.same_length[hop.name] = b.accessors.name(self.relations[hop.name].steps)
+            b.facts.ask(Length(hop.name))
+
     def _use(self, b: TorchBuilder, name: str) -> None:
         """The results of these calls depend on those that a relation leads to."""
         relation = self.relations[name]
         relation.users.add(b.tag)
         self._note(b, name, relation.is_list)
+        if relation.start:
+            self._use(b, relation.start)
 
     def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
         b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)
@@ -274,6 +304,8 @@ class Links:
         self._note_called_by_kind(b)
         for name, indices in items.items():
             relation = self.relations.get(name)
+            if relation is not None and relation.collection:
+                continue
             base = name if relation is None else b.accessors.name(relation.steps)
             steps = b.accessors.steps(base) if relation is None else relation.steps
             if len(indices) != len(b.places[steps]):

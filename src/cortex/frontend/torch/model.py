@@ -25,12 +25,13 @@ from cortex.frontend.torch.array_forms import ArrayForms
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
+from cortex.frontend.torch.collected import Collecting, collect_outside
 from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object, copied
 from cortex.frontend.torch.confirm import Once, confirm
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
-from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.forms import Form, Path
 from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
@@ -89,6 +90,8 @@ class TorchModel(TracedModel):
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self.kept: list[Any] = []  # what nodes are compared with by identity
+        self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
+        self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
 
@@ -201,6 +204,8 @@ class TorchModel(TracedModel):
             with refusals():
                 result = self._run(b)
             b.refuse_lost_changes()
+            if b.role.routine is not None:
+                collect_outside(b)
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 
@@ -332,6 +337,8 @@ class TorchModel(TracedModel):
                 return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
                 return RequestTensor(name, self._node(b).given[name], functions)
+            case Collecting():
+                return blurred(list, f"'{name}'")
             case Content(_, content):
                 return self._tables.argument(name, copied(content))
             case Data():
@@ -362,6 +369,7 @@ class TorchModel(TracedModel):
                 if key not in self._roles:
                     stem, number = routine.tag, sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
+                    role.growing |= self.growing.get(routine.key, set())
                     self._roles[key] = role
                     self.roles.append(role)
                     if len(self.roles) > MOST_ROLES:
@@ -438,6 +446,13 @@ class TorchModel(TracedModel):
         if self.mode == "plain":
             self._change_mode(b, "headed")
         role.let_return_constants()
+        raise Restart
+
+    def learn_lists(self, b: TorchBuilder, role: Role) -> None:
+        """Calls of a role return lists to which the calls below add; they are traced again."""
+        assert role.routine is not None
+        self.growing.setdefault(role.routine.key, set()).update(role.growing)
+        self.need_calls(b)
         raise Restart
 
     def prefix(self, role: Role) -> str:

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
-from cortex.frontend.torch.forms import Form, Path, varying
+from cortex.frontend.torch.forms import Form, Path, grown, varying
 from cortex.frontend.torch.passed_numbers import Data
+from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
@@ -61,6 +62,12 @@ class Role:
     """Arguments that it returns or stores as they are, so that callers must not change them afterwards."""
     types: dict[str, TensorType] = field(default_factory=dict)
     """The states it is known to have."""
+    collected: dict[str, Form] = field(default_factory=dict)
+    """The form of what its calls add to collections, by the names of these."""
+    growing: set[Path] = field(default_factory=set)
+    """Where in the result there are lists to which calls add something."""
+    grows: set[str] = field(default_factory=set)
+    """Collections outside of calls, attributes of modules, to which its calls add something."""
 
     @property
     def is_top_down(self) -> bool:
@@ -88,6 +95,15 @@ class Role:
         self._forget()
         return True
 
+    def learn_lists(self, known: Form, found: Form) -> bool:
+        """Do two forms of the result differ in the lengths of lists only? Then calls add to those from now on."""
+        places = grown(known, found)
+        if places is None or places <= self.growing:
+            return False
+        self.growing |= places
+        self._forget()
+        return True
+
     def let_return_constants(self) -> None:
         """Which nodes constants are returned for has to be known from now on."""
         self.returns_constants = True
@@ -107,6 +123,11 @@ class Role:
         """The states that hold what is stored in an attribute of the node."""
         names = self.stored[attribute].names()
         return [f"{prefix}node_{attribute}" + ("" if name == "out" else f"_{name}") for name in names]
+
+    def collected_names(self, collection: str) -> list[str]:
+        """The states that hold what is added to a collection; of the same names in all roles that do."""
+        names = self.collected[collection].names()
+        return [f"into_{collection}" + ("" if name == "out" else f"_{name}") for name in names]
 
     def states(self, prefix: str, instead: Mapping[str, str]) -> RoutineStates:
         """The states that hold what it returns and stores, where some are kept as another one `instead`."""

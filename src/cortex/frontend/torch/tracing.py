@@ -23,6 +23,7 @@ from cortex.frontend.spans import fail, user_span
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
+from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argument, added
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
@@ -102,6 +103,8 @@ class TorchBuilder(Builder):
     """Attributes of the node that the code has read before it set them."""
     groups: list[Group] = field(default_factory=list)
     """Calls on items of lists that are given numbers."""
+    grown: dict[str, list[Any]] = field(default_factory=dict)
+    """Collections, and what the call has added to them."""
     lent: list[Lent] = field(default_factory=list)
     """What others can see too."""
     _read: dict[tuple[Role, Steps, str], Any] = field(default_factory=dict)
@@ -180,13 +183,17 @@ class TorchBuilder(Builder):
         node = arguments.pop(node_parameter)
         steps = node._cortex_steps
         numbers = self.model.data.taken_out(self, routine, arguments)
+        added_to = [name for name in arguments if (routine.key, name) in self.model.collecting]
         passed = {
             name: self.values(value)
             for name, value in arguments.items()
-            if not self.is_memo(value) and _is_computed(value)
+            if name not in added_to and not self.is_memo(value) and _is_computed(value)
         }
         forms = {name: form for name, (form, _) in passed.items()}
-        given = {name: self.model.token(self, name, value, forms) for name, value in arguments.items()}
+        given = {
+            name: COLLECTING if name in added_to else self.model.token(self, name, value, forms)
+            for name, value in arguments.items()
+        }
         given |= {name: Data() for name, _ in numbers}
         if self.rehearsal is None:
             role = self.model.role_of_call(self, routine, node_parameter, given)
@@ -217,6 +224,9 @@ class TorchBuilder(Builder):
             self._leave_anew(steps)
         for name in role.changes:
             self._remember(role, name, arguments[name], steps)
+        for name in added_to:
+            add_to_argument(self, name, arguments[name], role, steps)
+        add_outside(self, role, steps)
         for name in role.keeps & arguments.keys():
             freeze(f"argument '{name}' of {routine.label}, which keeps it,", arguments[name])
         result = self._left(role, steps, role.result, role.result_names(self.model.prefix(role)))
@@ -268,7 +278,7 @@ class TorchBuilder(Builder):
             tensors.append(self._part(role, steps, (stored, i), of_type(state, kind)))
         if self.rehearsal is not None and look.call in self.rehearsal.hidden:
             return self.rehearsal.shown
-        return form.rebuild(tensors)
+        return form.rebuild(tensors, lambda name: added(self, f"what {role.tag} returns", role, steps, name))
 
     def _part(self, role: Role, steps: Steps, part: Part, tensor: TorchTensor) -> TorchTensor:
         """A tensor that a call has left: the same object as the others that are the same tensor."""

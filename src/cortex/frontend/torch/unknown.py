@@ -174,10 +174,15 @@ def blur(collection: Any, where: str) -> None:
             collection.add(unknown)
 
 
+def is_added_to(x: Any) -> bool:
+    """Is this a list of which nothing was known, to whose end something has been added since?"""
+    return type(x) is list and len(x) > 1 and type(x[0]) is Unknown and all(type(item) is not Unknown for item in x[1:])
+
+
 def known_length(x: Any) -> int:
     """What `len` means in the user's code: the length of a collection that others have added to is not known."""
     if isinstance(x, FRESH):
         for item in x:
-            if type(item) is Unknown:
+            if isinstance(item, Unknown):
                 item._cortex_refuse()
     return counted(x) if isinstance(x, NodeList | NodeTuple) else len(x)
