@@ -179,9 +179,16 @@ class Request {
   void read_forest(nb::handle forest);
   void copy_relations();
 
+  // positions.cpp
+  void make_room();
+  void add_positions();
+  std::int32_t add_items_of(std::int32_t routine, std::int32_t owner);
+  void find_height(std::size_t node);
+
   // classify.cpp
   void classify();
   std::int32_t kind_of(std::int32_t node);
+  std::int32_t decide_from(Branch branch, std::int32_t node);
   [[gnu::always_inline]] std::int32_t decide(std::int32_t node);
   bool has_child(std::size_t edge) const;
   bool all_checked() const;
@@ -259,7 +266,17 @@ class Request {
   [[noreturn]] void absent(const Accessor& read, const Attribute& named, std::int32_t node) const;
   void note_place(nb::python_error& error, const std::string& name, std::int32_t node) const;
 
+  // A node that stands for a position, or for what an owner computes for its positions.
+  struct Added {
+    std::int32_t owner;
+    std::int32_t routine;  // or -1
+    std::int32_t item;
+    PyObject* value;  // the item itself where it is a number, owned; else null
+  };
+
   const Spec& spec_;
+  std::size_t num_user_ = 0;   // nodes of the user's, which come first
+  std::vector<Added> added_;   // the others
   bool merges_ = false;
   bool of_objects_ = false;  // nodes are objects of the user's, rather than rows of a forest or calls
   Graph graph_;
@@ -304,7 +321,7 @@ inline PyObject* Request::kept(std::int32_t node, int attribute) {
 
 // The value of an attribute (borrowed) where it takes no more than a look at a node's slot; else null.
 inline PyObject* Request::value_at_hand(std::int32_t node, int attribute) const {
-  if (!of_objects_) return nullptr;
+  if (!of_objects_ || static_cast<std::size_t>(node) >= objects_.size()) return nullptr;
   return spec_.attributes[static_cast<std::size_t>(attribute)].accessor.at_hand(objects_[static_cast<std::size_t>(node)]);
 }
 

@@ -68,6 +68,14 @@ Request::WayDown Request::way_to(std::int32_t node) const {
 
 // The path from a root ("root.children[1].left"), or the index in a forest ("node 17").
 std::string Request::where(std::int32_t node) const {
+  if (static_cast<std::size_t>(node) >= num_user_) {
+    const Added& added = added_[static_cast<std::size_t>(node) - num_user_];
+    if (added.routine < 0) return where(added.owner);
+    const PositionSpec& routine = spec_.positions[static_cast<std::size_t>(added.routine)];
+    const std::string list = routine.list < 0 ? spec_.attributes[static_cast<std::size_t>(routine.attribute)].accessor.name()
+                                              : spec_.lists[static_cast<std::size_t>(routine.list)].name();
+    return where(added.owner) + "." + list + "[" + std::to_string(added.item) + "]";
+  }
   if (forest_.is_valid()) return "node " + name_of_node(forest_.attr("names"), node);
   const WayDown way = way_to(node);
   std::string text = "root";
@@ -86,6 +94,7 @@ std::string Request::where(std::int32_t node) const {
 // A node for the start of a message: "node at root.left (Node)", or "node 17" of a forest.
 std::string Request::describe(std::int32_t node) const {
   if (forest_.is_valid()) return where(node);
+  if (static_cast<std::size_t>(node) >= num_user_) return "item at " + where(node);
   return "node at " + where(node) + " (" + type_name(objects_[static_cast<std::size_t>(node)]) + ")";
 }
 
@@ -109,6 +118,7 @@ void Request::note_place(nb::python_error& error, const std::string& name, std::
 }
 
 nb::object Request::object_of(std::int32_t node) const {
+  if (static_cast<std::size_t>(node) >= num_user_) node = added_[static_cast<std::size_t>(node) - num_user_].owner;
   if (forest_.is_valid()) return forest_.attr("node")(node);
   return spec_.of_calls() ? call_object(node) : nb::borrow(objects_[static_cast<std::size_t>(node)]);
 }

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.sequences import Sequences
 from cortex.frontend.facts import Answer, Oracle, Shapes
 from cortex.frontend.knowledge import Knowledge
 from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
@@ -34,6 +35,8 @@ class Traced:
     """Who answered when a kind of any arity was found; it can be asked as if it had other numbers of children."""
     shapes: Shapes = field(default_factory=dict)
     """Of a kind of any arity: what its reductions of several values get where there is something to reduce."""
+    sequences: Sequences | None = None
+    """Of a kind of any arity: the steps over the items of its lists."""
 
 
 class Untraced:

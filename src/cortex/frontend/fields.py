@@ -163,6 +163,18 @@ class Accessors:
         hops = [f"{hop.name}[{hop.index}]" if isinstance(hop, Item) else hop.name for hop in x.path]
         return ".".join([*hops, x.name])
 
+    def item(self, name: str) -> tuple[str, int] | None:
+        """The list of plain values, and the place in it, that a name stands for; None for other names."""
+        return None
+
+    def name_of_item(self, name: str, index: int) -> str:
+        """The name that stands for one item of such a list."""
+        return f"{name}_{index}"
+
+    def item_name(self, name: str, stem: str) -> str:
+        """What the items of such a list are called as fields of their own."""
+        return f"{name}_{stem}"
+
     def add_name(self, other: str, name: str) -> None:
         """`other` is a second name for what `name` means."""
         self._sources[other] = self.source(name)

@@ -37,6 +37,8 @@ class Knowledge:
         self.clock = Clock(Options.from_environment().tracing_seconds)
         self.slots: dict[str, None] = {}
         self.lists: dict[str, None] = {}
+        self.item_lists: dict[str, None] = {}
+        """Lists of plain values, of whose lengths kinds may be independent."""
         self.tags: dict[str, None] = {}
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""

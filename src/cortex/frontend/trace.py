@@ -158,7 +158,8 @@ class Trace:
 
     def checked_lengths(self) -> list[tuple[tuple[Fact, ...], CheckedLengths | None]]:
         """For each kind of the model its guard, and the numbers of children that it is for if it is of any arity."""
-        return [(guard, kind.checked) for kind, guard in self._guards()]
+        own = [(guard, kind.checked) for kind, guard in self._guards()]
+        return own + [(kind.guard, None) for kind in self.model().kinds[len(own) :]]
 
     @property
     def is_partial(self) -> bool:
@@ -360,7 +361,9 @@ class Trace:
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
         kinds = self.model().kinds
-        return say_why(self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=True)})
+        return say_why(
+            self._knowledge, self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=False)}
+        )
 
     def _guards(self) -> list[tuple[Traced, Guard]]:
         """The kinds of the model, in its order."""

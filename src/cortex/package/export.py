@@ -49,6 +49,12 @@ def export(fast: Executable | CalledAsModule, directory: str | Path, name: str |
             "Python objects; a C program has none. Write it as a forward, or a forward and one method, that call "
             "themselves on children and get no tensors from the caller; or save it for cortex.load."
         )
+    if part.model.positions:
+        raise ModelError(
+            f"export: '{part.model.name}' takes the items of '{part.model.positions[0].relation}' one after the other, "
+            "which are nodes that only Python makes. Combine them by sums or other reductions, or save it for "
+            "cortex.load."
+        )
     compiled = part.compiled
     m, f = compiled.model, compiled.signature
     prefix = identifier(m.name if name is None else name)

@@ -1,7 +1,8 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish
+    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
+             positions
     Kind   = name, guard, lets, results, own_group, variant_of, inlined
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
@@ -377,6 +378,12 @@ class Kind(Node):
     inlined: tuple[Inlined, ...] = ()
 
     @property
+    def of_position(self) -> str:
+        """The routine whose positions it is for, or the name of what owners compute for these; "" for other kinds."""
+        first = self.guard[0] if self.guard else None
+        return str(first.answer) if first is not None and first.test == Value(POSITION) else ""
+
+    @property
     def is_within(self) -> bool:
         """Are its nodes computed by others, above them?"""
         return bool(self.variant_of) and not self.inlined
@@ -446,6 +453,33 @@ class Finish(Node):
     results: tuple[str, ...]
 
 
+POSITION = "(position)"
+"""What the guards of kinds of positions ask first; no node of the user's is asked."""
+
+
+@node
+class Positions(Node):
+    """A routine with a node for each item of the list `relation` of the nodes that read its positions, their owners.
+
+    Owners have slots to the `first` and the `last` position, and a list of `all`. A position has slots to the one
+    `before` it, which is that of the next item unless the routine is `is_forward`, to the `owner`'s values that do not
+    depend on positions, and `at` the same place, to the item of the relation or to the position of another routine.
+    These are ordinary relations of the model, and positions are of ordinary kinds, whose guards begin with `name`; for
+    the owner's values, with `of_owner`. Slots that nobody reads are no relations of the model.
+    """
+
+    name: str
+    relation: str
+    is_forward: bool
+    before: str
+    owner: str
+    first: str
+    last: str
+    all: str
+    at: tuple[tuple[str, str], ...]
+    of_owner: str
+
+
 Batching = Literal["height", "depth", "agenda", "none"]
 
 
@@ -472,6 +506,7 @@ class Model(Node):
     dedup: bool = False
     inputs_first: bool = True
     finish: Finish | None = None
+    positions: tuple[Positions, ...] = ()
 
     @property
     def outputs(self) -> tuple[StateDecl, ...]:

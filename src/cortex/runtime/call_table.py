@@ -102,10 +102,15 @@ def _needed(m: Model) -> list[list[str]]:
         kind.variant_of for kind in m.kinds
     ):
         return []
-    return [sorted({name for let in kind.lets for name in _followed(let)}) for kind in m.kinds]
+    followed = [{name for let in kind.lets for name in relations_read(let)} for kind in m.kinds]
+    items = {name: p.relation for p in m.positions for name in (p.first, p.last, p.all)}
+    behind = {r for kind in m.kinds if kind.of_position for let in kind.lets for r in relations_read(let)}
+    return [
+        sorted({*own, *(items[x] for x in own if x in items), *(own & items.keys() and behind)}) for own in followed
+    ]
 
 
-def _followed(let: Let) -> Iterator[str]:
+def relations_read(let: Let) -> Iterator[str]:
     """The relations that a let follows from the node."""
     if let.over is not None:
         yield let.over

@@ -27,6 +27,7 @@ SOME = (33, 64, 65, 97, 128, 200)
 ALL_OF_SEVERAL, SOME_OF_SEVERAL, FEW = 4, (9, 33), (0, 1, 3)
 """The same for two lists, whose combinations are checked: `FEW` children in one list go with many in the other."""
 LAST_OF_SEVERAL = 255
+ALL_OF_STEPS, LAST_OF_STEPS = 8, 66
 MOST_SPECIAL = 96
 """Code that has more numbers than these to tell others by is given no credit."""
 
@@ -45,6 +46,9 @@ def check_ahead(k: Knowledge, kinds: Iterable[Traced], code: Iterable[Any]) -> N
 
 
 def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
+    if kind.sequences is not None:
+        _check_steps(k, kind, checked, numbers)
+        return
     right = [_check(k, kind, (n,)) for n in range(ALL + 1)]
     last = min(checked.most, EXACT)
     special = near(numbers, ALL + 1, last)
@@ -60,9 +64,23 @@ def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: se
             checked.table[n:following] = 1
 
 
+def _check_steps(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
+    """The same for steps over items, of which a trace takes longer: for fewer numbers, and up to `LAST_OF_STEPS`."""
+    right = [_check(k, kind, (n,)) for n in range(ALL_OF_STEPS + 1)]
+    special = near(numbers, ALL_OF_STEPS + 1, LAST_OF_STEPS)
+    if not all(right[FIRST:]) or len(special) > ALL or k.model.mentions().periodic:
+        return
+    found = {n: _check(k, kind, (n,)) for n in (ALL_OF_STEPS, *special, LAST_OF_STEPS)}
+    for n, following in pairwise(sorted(found)):
+        if found[n] and found[following]:
+            checked.table[n:following] = 1
+
+
 def _check_pair(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
     for counts in product(range(ALL_OF_SEVERAL + 1), repeat=2):
         _check(k, kind, counts)
+    if kind.sequences is not None:
+        return
     special = near(numbers, ALL_OF_SEVERAL + 1, checked.most)
     mentioned = k.model.mentions()
     if len(special) > MOST_SPECIAL or mentioned.periodic or mentioned.most > checked.most:

@@ -54,7 +54,7 @@ def insert(k: Knowledge, tree: DecisionTree, kind: Traced) -> None:
     """Add a kind to the tree; one of any arity takes the place of those of single numbers that it is right for."""
     if kind.checked is not None:
         for other in list(tree.order):
-            if asks_the_same(kind, other) and fits(k, other, kind):
+            if asks_the_same(k, kind, other) and fits(k, other, kind):
                 tree.remove(other)
     else:
         refuse_large_kind(k, kind)
@@ -184,4 +184,4 @@ def _is_right_for_leaves(k: Knowledge, kind: Traced, own: Facts) -> bool:
     exact = trace_kind(k, Facts(own.oracle, expected=own.shapes))
     pattern = Kind("pattern", (), kind.lets, tuple(kind.results.values()))
     same_form = exact.guard == kind.guard and list(exact.results) == list(kind.results)
-    return same_form and is_instance(exact, pattern, dict.fromkeys(own.iterated, 0), tuple(k.lists))
+    return same_form and is_instance(exact, pattern, None, dict.fromkeys(own.iterated, 0), tuple(k.lists))

@@ -6,8 +6,12 @@ nothing has to be compiled. Else nodes with that number of children get a kind o
 
 from __future__ import annotations
 
+import numpy as np
+
 from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
+from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, Mentions
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.widen import asked_of_items, fits, open_lengths
@@ -41,6 +45,9 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     mentioned = k.model.mentions()
     has_entry = checked.checked_at(lengths) == lengths or mentioned.most <= checked.most
     at = {name: mentioned.alike(n) if has_entry else n for name, n in lengths.items()}
+    if kind.sequences is not None and _is_credited(checked, mentioned, lengths):
+        checked.add(lengths)
+        return None
     if at != lengths:
         _refuse_too_many(k, mentioned, at)
         if at in checked or agrees_at(k, kind, seen, at):
@@ -55,6 +62,19 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
         return own
     checked.add(lengths)
     return None
+
+
+def _is_credited(checked: CheckedLengths, mentioned: Mentions, lengths: Lengths) -> bool:
+    """Is each of two lengths checked beside another one, on the same side of it, where code has no way to tell?
+
+    `len(a) == 3 and len(b) == 2` is not seen by that; like numbers between those that are checked ahead (see `ahead`).
+    """
+    if len(checked.lists) != 2 or mentioned.periodic:
+        return False
+    a, b = checked.checked_at(lengths).values()
+    rows, columns = np.nonzero(checked.table)
+    beside = checked.table[a].any() and checked.table[:, b].any()
+    return bool(beside and a and b and (np.sign(rows - columns) == np.sign(a - b)).any())
 
 
 def with_fewer_children(seen: Seen) -> Oracle | None:
@@ -123,17 +143,18 @@ def agrees(k: Knowledge, kind: Traced, own: Traced) -> bool:
     """Is a trace for one number of children an instance of a kind of any arity?"""
     checked = kind.checked
     assert checked is not None
-    if not asks_the_same(kind, own):
+    if not asks_the_same(k, kind, own):
         return False
+    own = itemized(k, own, checked.open)
     of_children = asked_of_items(own.guard, checked.open)
     may_ask = all(isinstance(t, IsNone) and len(t.path) == 1 and t.name in checked.asked for t in of_children)
     return may_ask and fits(k, own, kind)
 
 
-def asks_the_same(kind: Traced, own: Traced) -> bool:
+def asks_the_same(k: Knowledge, kind: Traced, own: Traced) -> bool:
     """Does a trace ask what a kind of any arity asks? With children, that a node is no leaf need not be asked."""
     assert kind.checked is not None
-    asked = open_lengths(own.guard, kind.checked.open)
+    asked = open_lengths(itemized_guard(k, own.guard, kind.checked.open), kind.checked.open)
     implied = Fact(IsLeaf(), False)
     has_children = any(f.answer for f in own.guard if isinstance(f.test, Length) and f.test.name in kind.checked.open)
     return asked == kind.guard or (has_children and asked == tuple(f for f in kind.guard if f != implied))

@@ -27,6 +27,13 @@ def settle(r: Rolling, fold: Fold) -> Whole | Part:
         of = {term.child for term in left.values()}
         if len(of) <= 1:
             return _combined(r, fold.fn, terms, left)
+        if r.ends:
+            named = _named_alike(r, terms, left)
+            left = _left(r, fold.fn, named)
+            apart = tuple(r.at_end(term) if i in left else term for i, term in enumerate(named))
+            left = _left(r, fold.fn, apart)
+            if len({term.child for term in left.values()}) <= 1:
+                return _combined(r, fold.fn, apart, left)
         opened = tuple(
             inner for i, term in enumerate(terms) for inner in (_opened(r, fold.fn, term) if i in left else (term,))
         )
@@ -59,6 +66,19 @@ def _left(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...]) -> dict[int, 
             if not is_complete or (fn == "add" and met[term] > min(own.values())):
                 left[position] = term
     return left
+
+
+def _named_alike(r: Rolling, terms: tuple[Whole | Part, ...], left: dict[int, Part]) -> tuple[Whole | Part, ...]:
+    """The terms, where one at an end is called what the other items' are if it is equal to theirs there."""
+    found = list(terms)
+    families = {(term.name, term.child[0]): None for term in left.values() if term.child not in r.ends}
+    for name, relation in families:
+        for end in (end for end in r.ends if end[0] == relation and Part(name, end) not in found):
+            wanted = r.at_end(Part(name, end))
+            at = next((i for i, term in enumerate(found) if r.at_end(term) == wanted), None)
+            if at is not None:
+                found[at] = Part(name, end)
+    return tuple(found)
 
 
 def _opened(r: Rolling, fn: FoldFn, term: Whole | Part) -> tuple[Whole | Part, ...]:

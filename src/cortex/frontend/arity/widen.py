@@ -16,6 +16,7 @@ from types import CodeType
 
 from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.values import NotAlike
@@ -49,19 +50,20 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     if kind.checked is not None:
         return False
     asked = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
-    lists = [name for name in asked if k.is_of_children(name)]
+    lists = [name for name in asked if k.is_of_children(name) or name in k.item_lists]
     for name in asked:
         if name not in lists:  # such as that of the parent's children
             tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), "the list is not one of children")
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
-            key = open_lengths(kind.guard, chosen)
+            own = itemized(k, kind, chosen)
+            key = open_lengths(own.guard, chosen)
             if key in tree.per_arity:
                 continue
             if any(other.checked is not None and other.guard == key for other in tree.order):
-                return False  # there is one, which is not for this number of children
+                continue  # there is one, which is not for this number of children
             try:
-                _Widening(k, tree, kind, oracle, chosen).run()
+                _Widening(k, tree, own, oracle, chosen).run()
                 return True
             except NotAlike as reason:
                 where = "" if reason.span is None else f" (line {reason.span.line})"
@@ -74,9 +76,12 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
 def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
     """Is a kind of the same questions an instance of a kind of any arity?"""
     assert merged.checked is not None
+    kind = itemized(k, kind, merged.checked.open)
     pattern = Kind("pattern", (), merged.lets, tuple(merged.results.values()))
     known = _lengths_told(kind.guard, merged.checked.lists)
-    return list(kind.results) == list(merged.results) and is_instance(kind, pattern, known, tuple(k.lists))
+    return list(kind.results) == list(merged.results) and is_instance(
+        kind, pattern, merged.sequences, known, tuple(k.lists)
+    )
 
 
 def open_lengths(guard: Guard, lists: tuple[str, ...]) -> Guard:
@@ -144,7 +149,7 @@ class _Widening:
 
     def run(self) -> None:
         traces: list[tuple[Lengths, Traced]] = []
-        pattern = find_pattern(self._traces(traces), tuple(self.k.lists))
+        pattern, sequences = find_pattern(self._traces(traces), tuple(self.k.lists), self._taken())
         guard = open_lengths(self.kind.guard, self.chosen)
         asked = frozenset(
             t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf | IsAboveLeaves)
@@ -156,12 +161,19 @@ class _Widening:
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))
-        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes)
+        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes, sequences)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
-            if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):
+            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(
+                self.k, other, merged
+            ):
                 self.tree.remove(other)
         self.tree.insert(merged)
+
+    def _taken(self) -> set[str]:
+        """Names that routines must not have."""
+        others = (kind.sequences for kind in self.tree.order if kind.sequences is not None)
+        return {*self.k.slots, *self.k.lists, *self.k.read, *(r.name for s in others for r in s.routines)}
 
     def _traces(self, made: list[tuple[Lengths, Traced]]) -> Iterator[tuple[Lengths, Traced]]:
         """Traces to find the pattern in, each made when those before it have been found to be alike."""
@@ -202,9 +214,9 @@ class _Widening:
         """The kind of a node with so many children; or, where the model fails, the questions it got to."""
         asked = Facts(supposing(self.oracle, lengths, facts))
         try:
-            return trace_kind(self.k, asked)
+            return itemized(self.k, trace_kind(self.k, asked), self.chosen)
         except (Exception, Impossible, MissingAttribute):
-            return asked.guard()
+            return itemized_guard(self.k, asked.guard(), self.chosen)
 
     def _asks_the_same(self, guard: Guard) -> bool:
         return open_lengths(guard, self.chosen) == open_lengths(self.kind.guard, self.chosen)

@@ -10,6 +10,7 @@ from cortex.frontend.fields import Accessors, Declared, Source
 from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing, said
 from cortex.frontend.torch.steps import (
     NOWHERE,
+    At,
     Attr,
     LookedUp,
     Meant,
@@ -99,6 +100,25 @@ class TorchAccessors(Accessors):
             self._names[steps] = name
             self._steps[name] = steps
         return self._names[steps]
+
+    def item(self, name: str) -> tuple[str, int] | None:
+        """The list of plain values, and the place in it, that a name stands for; None for other names."""
+        steps = self._steps.get(name, ())
+        last = steps[-1] if len(steps) > 1 else None
+        if not isinstance(last, At) or type(last.key) is not int:
+            return None
+        return self.name(steps[:-1]), last.key
+
+    def name_of_item(self, name: str, index: int) -> str:
+        """The name that stands for one item of such a list."""
+        return self.name((*self._steps[name], At(index)))
+
+    def item_name(self, name: str, stem: str) -> str:
+        """What the items of such a list are called: the way from an item to itself has no steps."""
+        own = super().item_name(name, stem)
+        while self._steps.setdefault(own, ()):
+            own += "_"
+        return own
 
     def steps(self, name: str) -> Steps:
         """The steps that a name stands for."""

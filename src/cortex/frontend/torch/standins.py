@@ -52,7 +52,7 @@ from cortex.frontend.torch.steps import (
 )
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
 from cortex.frontend.torch.tokens import is_constructing
-from cortex.ra.ir import IsNone
+from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
@@ -292,7 +292,12 @@ class NodeField(TorchAttribute):
         return present(tracing(), (*self._cortex_steps, At(at)))
 
     def _cortex_ask_length(self) -> int:
-        return int(ask_value((*self._cortex_steps, LENGTH)))
+        b = tracing()
+        name, path = b.where(self._cortex_steps)
+        if path or not self._cortex_is_list():
+            return int(ask_value((*self._cortex_steps, LENGTH)))
+        b.knowledge.item_lists.setdefault(name)
+        return int(b.facts.ask(Length(name)) or 0)
 
     def _cortex_value(self) -> Value:
         """The field; lists may be of several lengths, and then their items are fields of their own."""
@@ -403,7 +408,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if not isinstance(last, Computed) and b.facts.ask(IsNone(name, path)):
+    if not isinstance(last, Computed) and not _is_number(b, name, path, sample) and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(_has(steps))
         return None
@@ -422,6 +427,12 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
     if type(sample) in (list, tuple) and not _is_below_list(steps):
         return _sequence(b, steps, sample)
     return TorchNode(steps, sample)
+
+
+def _is_number(b: TorchBuilder, name: str, path: Path, sample: Any) -> bool:
+    """Is it an item of a list of numbers? Such a list is told by its length, and one with None in it is refused."""
+    item = None if path else b.accessors.item(name)
+    return sample is not None and item is not None and item[0] in b.knowledge.item_lists
 
 
 def _is_below_list(steps: Steps) -> bool:

@@ -1,0 +1,121 @@
+"""Folds and recurrent layers over children and over lists of numbers: one kind, whatever the length."""
+
+import random
+import warnings
+from typing import Any
+
+import pytest
+
+import cortex
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+SIZE = 6
+
+
+class Node:
+    def __init__(self, word: int, children: Any = ()) -> None:
+        self.word = word
+        self.children = list(children)
+
+
+class Encoder(nn.Module):  # type: ignore[name-defined,misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = nn.Embedding(9, SIZE)
+
+
+class Fold(Encoder):
+    """The first state is the node's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.W = nn.Linear(2 * SIZE, SIZE)
+
+    def forward(self, node: Any) -> Any:
+        h = self.emb(torch.tensor(node.word))
+        for child in node.children:
+            h = torch.tanh(self.W(torch.cat([h, self(child)])))
+        return h
+
+
+class FoldBackwards(Fold):
+    def forward(self, node: Any) -> Any:
+        h = self.emb(torch.tensor(node.word))
+        for child in reversed(node.children):
+            h = torch.tanh(self.W(torch.cat([self(child), h])))
+        return h
+
+
+class Lstm(Encoder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(SIZE, SIZE)
+
+    def forward(self, node: Any) -> Any:
+        x = self.emb(torch.tensor(node.word))
+        if not node.children:
+            return x
+        return x + self.lstm(torch.stack([self(child) for child in node.children]))[1][0][0]
+
+
+class AttentionOverOutputs(Encoder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(SIZE, SIZE // 2, bidirectional=True)
+        self.score = nn.Linear(SIZE, 1)
+
+    def forward(self, node: Any) -> Any:
+        x = self.emb(torch.tensor(node.word))
+        if not node.children:
+            return x
+        out, _ = self.gru(torch.stack([self(child) for child in node.children]))
+        return x + (torch.softmax(self.score(out), 0) * out).sum(0)
+
+
+class FirstThree(Fold):
+    """What is done for each number of children stays so."""
+
+    def forward(self, node: Any) -> Any:
+        h = self.emb(torch.tensor(node.word))
+        for child in node.children[:3]:
+            h = torch.tanh(self.W(torch.cat([h, self(child)])))
+        return h if len(node.children) < 5 else 2 * h
+
+
+def tree(rng: random.Random, count: int, deep: bool = True) -> Node:
+    return Node(rng.randrange(9), [tree(rng, rng.randrange(4), False) if deep else Node(1) for _ in range(count)])
+
+
+@pytest.mark.parametrize("cls", [Fold, FoldBackwards, Lstm, AttentionOverOutputs, FirstThree])
+def test_all_lengths_agree(cls: type[Encoder]) -> None:
+    torch.manual_seed(0)
+    rng = random.Random(0)
+    module = cls().eval()
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        fast = cortex.compile(module, examples=[tree(rng, 3), tree(rng, 2)], check=False)
+        trees = [tree(rng, n) for n in (1, 2, 3, 4, 5, 6, 9)]
+        expected = torch.stack([module(t) for t in trees])
+        each = torch.stack([fast(t) for t in trees])
+        torch.testing.assert_close(each, expected, rtol=1e-5, atol=1e-6)
+        assert torch.equal(fast(trees), each)
+        assert torch.equal(fast(trees, threads=2), each)
+
+
+def test_other_lengths_need_no_other_kinds(tmp_path: Any) -> None:
+    torch.manual_seed(0)
+    rng = random.Random(1)
+    module = Lstm().eval()
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        fast = cortex.compile(module, examples=[tree(rng, 3)])
+        fast(tree(rng, 2))
+        kinds = len(fast.program.traced.kinds)
+        longest = tree(rng, 17)
+        found = fast(longest)
+        assert len(fast.program.traced.kinds) == kinds
+        torch.testing.assert_close(found, module(longest), rtol=1e-5, atol=1e-6)
+        fast.save(tmp_path / "lstm.cortex")
+        assert torch.equal(torch.as_tensor(cortex.load(tmp_path / "lstm.cortex")(longest)), found)
