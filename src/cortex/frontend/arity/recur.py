@@ -106,6 +106,8 @@ class _Rolling:
         self.types: dict[str, ir.TensorType] = {}
 
     def run(self, lets: tuple[ir.Let, ...], results: tuple[str, ...]) -> Recurrent:
+        if not self.lengths:
+            raise NotAlike("there is no list whose items are taken one after the other")
         kind = unstacked(lets, results, min(self.lengths.values()), self.declared)
         body, results = kind.lets, kind.results
         for relation in self.lengths:
@@ -113,8 +115,8 @@ class _Rolling:
                 body = self._added(found)
         of_numbers = [relation for relation in self.lengths if relation not in self.declared.lists]
         for relation in of_numbers:  # what is read of them is read by positions
-            zipped = find_zip(self._trace(body, results, relation), self._name(relation), self._before, always=True)
-            body = body if zipped is None else self._added(zipped)
+            items = find_zip(self._trace(body, results, relation), self._name(relation), self._before, always=True)
+            body = body if items is None else self._added(items)
         if not self.routines:
             raise NotAlike("no step from one item of a list to the next was found")
         try:
@@ -167,7 +169,7 @@ class _Rolling:
 
     def _rolled(self, body: tuple[ir.Let, ...], results: tuple[str, ...]) -> Recurrent:
         sequences = self._sequences(body)
-        ends = {}
+        ends: dict[tuple[str, int | None], str] = {}
         for r in self.routines:
             last = self.lengths[r.relation] - 1
             ends |= {(r.name, 0): r.end(False), (r.name, last): r.end(True)}
