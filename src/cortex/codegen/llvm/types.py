@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from functools import lru_cache
 from typing import NamedTuple
@@ -46,9 +47,13 @@ def integer(value: int) -> Value:
     return Value("", "i64", 1, 0, value)
 
 
-@lru_cache(maxsize=4096)
 def float_text(value: float) -> str:
     """A single-precision constant: LLVM spells it as the bits of the equal double."""
+    return _float_text(value, math.copysign(1.0, value))  # 0.0 and -0.0 are one key of a cache
+
+
+@lru_cache(maxsize=4096)
+def _float_text(value: float, sign: float) -> str:
     if value != value:
         return "0x7FF8000000000000"
     try:

@@ -13,6 +13,7 @@ from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, Mentions
+from cortex.frontend.arity.numbers import near, numbers_in
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.widen import asked_of_items, fits, open_lengths
 from cortex.frontend.decision import Traced
@@ -25,6 +26,9 @@ from cortex.ra.ir import Fact, Field, IsLeaf, IsNone, Length, State
 
 MANY = 16
 """From so many children on, tracing a node takes long."""
+
+SMALL_PAIR = 4
+"""Every pair of numbers of items in two lists up to this is traced."""
 
 
 def is_checked(kind: Traced, seen: Seen) -> bool:
@@ -45,7 +49,7 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     mentioned = k.model.mentions()
     has_entry = checked.checked_at(lengths) == lengths or mentioned.most <= checked.most
     at = {name: mentioned.alike(n) if has_entry else n for name, n in lengths.items()}
-    if kind.sequences is not None and _is_credited(checked, mentioned, lengths):
+    if kind.sequences is not None and _is_credited(k, checked, mentioned, lengths):
         checked.add(lengths)
         return None
     if at != lengths:
@@ -64,12 +68,15 @@ def check(k: Knowledge, kind: Traced, facts: Facts) -> Traced | None:
     return None
 
 
-def _is_credited(checked: CheckedLengths, mentioned: Mentions, lengths: Lengths) -> bool:
+def _is_credited(k: Knowledge, checked: CheckedLengths, mentioned: Mentions, lengths: Lengths) -> bool:
     """Is each of two lengths checked beside another one, on the same side of it, where code has no way to tell?
 
-    `len(a) == 3 and len(b) == 2` is not seen by that; like numbers between those that are checked ahead (see `ahead`).
+    Pairs of small numbers, and of numbers that the code knows, are traced; so `len(a) == 3 and len(b) == 20` is seen.
     """
-    if len(checked.lists) != 2 or mentioned.periodic:
+    if len(checked.lists) != 2 or mentioned.periodic or max(lengths.values()) <= SMALL_PAIR:
+        return False
+    known = numbers_in(k.model.code())
+    if all(near(known, n, n) for n in lengths.values()):
         return False
     a, b = checked.checked_at(lengths).values()
     rows, columns = np.nonzero(checked.table)
