@@ -77,7 +77,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         )
     },
     "and": operator.and_, "or": operator.or_, "round": round, "int": int, "float": float, "trunc": math.trunc,
-    "bool": bool, "getitem": operator.getitem, "is_truth": lambda x: x is True or x is False,
+    "getitem": lambda xs, i: xs[min(i, len(xs) - 1)],
+    "bool": bool, "is_truth": lambda x: x is True or x is False,
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
     "high": lambda x: parts(x)[0], "middle": lambda x: parts(x)[1], "low": lambda x: parts(x)[2],
 }  # fmt: skip

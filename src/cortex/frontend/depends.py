@@ -28,4 +28,7 @@ def _at(seen: Seen, path: Path) -> list[Any]:
             count = len(seen.knowledge.accessors.items(seen.node, name))
             return [seen.resolve((Item(name, i), *rest)) for i in range(count)]
         case _:
-            return [seen.resolve(path)]
+            try:
+                return [seen.resolve(path)]
+            except IndexError:  # tracing does not look at all calls of a recursion that numbers end
+                return []

@@ -83,6 +83,15 @@ class TracedModel(ABC):
         """Grows when relations that are known come to be followed from more nodes."""
         return 0
 
+    def tries_again(self, k: Knowledge) -> bool:
+        """Tracing failed: is there another way, which it begins anew with?"""
+        return False
+
+    @property
+    def follows_kinds(self) -> bool:
+        """Do relations lead to nodes that are there for some kinds only, so that others would have no end?"""
+        return False
+
     def decided_by(self) -> Container[str]:
         """Relations that lead to nodes on which control flow depends, though no result may."""
         return ()

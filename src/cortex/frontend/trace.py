@@ -262,6 +262,11 @@ class Trace:
             except Restart:
                 self._forget()
                 self._has_forgotten = True
+            except Exception:
+                if not self._model.tries_again(self._knowledge):
+                    raise
+                self._forget()
+                self._has_forgotten = True
         is_new = self._has_forgotten or self.version != before
         self._has_forgotten = False
         if self.known_kinds >= self._too_many:
@@ -355,7 +360,8 @@ class Trace:
                 return False
         waiting = self._waiting = {}
         failed: list[Failed] = []
-        for number, node in enumerate(postorder(roots, k.children)):
+        below = partial(depends_on, k, self._tree) if self._model.follows_kinds else k.children
+        for number, node in enumerate(postorder(roots, below)):
             k.clock.reached(number)
             seen = Seen(node, k)
             known = self._tree.find(seen.answer)

@@ -106,11 +106,13 @@ def _tags(relations: Iterable[Relation], attributes: Iterable[Way | Storing | Ro
 def _needed(m: Model) -> list[list[str]]:
     """For each kind, the relations that its code follows; none where a call's kind depends on other calls'."""
     tests = [fact.test for kind in m.kinds for fact in kind.guard]
-    if any(test.path or isinstance(test, IsLeaf | IsAboveLeaves) for test in tests) or any(
-        kind.variant_of for kind in m.kinds
-    ):
+    if any(test.path or isinstance(test, IsLeaf | IsAboveLeaves) for test in tests):
         return []
-    return [sorted({name for let in kind.lets for name in _followed(let)}) for kind in m.kinds]
+    followed = {kind.name: {name for let in kind.lets for name in _followed(let)} for kind in m.kinds}
+    for kind in m.kinds:
+        if kind.variant_of:  # which of its variants a call is of is known last
+            followed[kind.variant_of] |= followed[kind.name]
+    return [sorted(followed[kind.name]) for kind in m.kinds]
 
 
 def _followed(let: Let) -> Iterator[str]:

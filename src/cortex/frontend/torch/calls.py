@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.frontend.computed import Constant
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.passed_numbers import COUNT, ITEM, POSITION, Numbers
@@ -27,6 +27,8 @@ CALLER = "call_from"
 """The slot that leads from a call to the one that computes its arguments."""
 RESERVED = (CALLER, "call_role", "call_via")
 """Attributes of calls."""
+MOST_NUMBERED = 64
+"""Above so many calls of one role on one node, with different numbers, there may be a cycle."""
 NOTHING: dict[str, Any] = {}
 """What calls are given that get no tensors of the request, or no numbers; never changed."""
 
@@ -80,7 +82,7 @@ class CallNode:
 
     _cortex_is_call = True
 
-    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "node", "numbers")
+    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "maker", "node", "numbers")
 
     def __init__(
         self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str, numbers: dict[str, Any]
@@ -93,6 +95,17 @@ class CallNode:
         self.call_via = via
         self.numbers = numbers
         self.is_followed = False
+        self.maker: CallNode | None = None
+        """The first call that made it, where it is given numbers."""
+
+    def is_below_itself(self) -> bool:
+        """Is it made, by others, by a call of its role on its node?"""
+        at = self.maker
+        while at is not None:
+            if at.node is self.node and at.call_role == self.call_role:
+                return True
+            at = at.maker
+        return False
 
 
 @dataclass(eq=False)
@@ -134,7 +147,9 @@ class Relation:
             return self._maker(call, 0)(found, None)
         items = list(found)
         make = self._maker(call, len(items))
-        return [None if x is None else make(x, i) for i, x in enumerate(items)]
+        made = [None if x is None else make(x, i) for i, x in enumerate(items)]
+        is_cut_off = self.numbers and any(x is not None and y is None for x, y in zip(items, made, strict=True))
+        return [] if is_cut_off else made
 
     def _maker(self, call: CallNode, count: int) -> Callable[[Any, int | None], CallNode | None]:
         """What gives the call on a node that the relation leads to from `call`, one of so many in a list."""
@@ -142,16 +157,27 @@ class Relation:
         if self.looks_up:
             return lambda node, _: graph.made(role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits} if self.inherits else NOTHING
+        caller = None
+        if self.is_top_down:
+            caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
+        if not self.numbers:
+            return lambda node, item: graph.call(role, node, given, caller, self._via(item), NOTHING)
         numbers = self._numbers(call, count)
-        if not self.is_top_down:
-            return lambda node, item: graph.call(role, node, given, None, "", numbers(node, item))
-        caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
-        return lambda node, item: graph.call(role, node, given, caller, self.way(item), numbers(node, item))
+
+        def make(node: Any, item: int | None) -> CallNode | None:
+            try:
+                own = numbers(node, item)
+            except StructureError:  # a call of another kind is made by the relation, or who computes it says so
+                return None
+            return graph.numbered(role, node, given, caller, self._via(item), own, call)
+
+        return make
+
+    def _via(self, item: int | None) -> str:
+        return self.way(item) if self.is_top_down else ""
 
     def _numbers(self, call: CallNode, count: int) -> Callable[[Any, int | None], dict[str, Any]]:
         """What gives the numbers and texts that the call on a node is given."""
-        if not self.numbers:
-            return lambda *_: NOTHING
 
         def numbers(node: Any, item: int | None) -> dict[str, Any]:
             known = {**call.numbers, ITEM: node, POSITION: item, COUNT: count}
@@ -199,6 +225,7 @@ class Graph:
     def __init__(self, head: Arguments, given: dict[str, Any], relations: Mapping[str, Relation]) -> None:
         self._calls: dict[tuple[Any, ...], CallNode] = {}
         self._last: dict[tuple[str, int], CallNode] = {}
+        self._numbered: dict[tuple[str, int], set[Any]] = {}
         self._relations = relations
         self._followed = False
         self.head = self.call("head", head, given, None, "", NOTHING)
@@ -222,6 +249,31 @@ class Graph:
                     f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
                 )
         return made
+
+    def numbered(
+        self,
+        role: str,
+        node: Any,
+        given: dict[str, Any],
+        caller: CallNode | None,
+        via: str,
+        numbers: dict[str, Any],
+        maker: CallNode,
+    ) -> CallNode:
+        """The node of a call that is given numbers.
+
+        Relations are followed before it is known of which kind a call is: they lead on where numbers end the recursion.
+        """
+        made = self._numbered.setdefault((role, id(node)), set())
+        made.add(tuple(map(_identity, numbers.values())))
+        found = self.call(role, node, given, caller, via, numbers)
+        found.maker = found.maker or maker
+        if len(made) > MOST_NUMBERED and found.is_below_itself():
+            raise ModelError(
+                f"{role} is called on the same node again and again, with other numbers each time, and only a number "
+                "ends that. Give the structure a depth of its own, or compile with a constant for each number."
+            )
+        return found
 
     def passing(self, call: CallNode, role: str) -> CallNode:
         """The node that computes the arguments of the calls that `call` makes."""

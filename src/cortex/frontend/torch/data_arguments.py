@@ -10,8 +10,9 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cortex.frontend.computed import constant
+from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.number import Number, as_field, known
-from cortex.frontend.torch.passed_numbers import Data, Numbers, is_number_or_text
+from cortex.frontend.torch.passed_numbers import Data, Numbers, is_number_or_text, is_of_numbers
 from cortex.frontend.torch.passed_numbers import Number as Passed
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class DataArguments:
         self._data: set[tuple[Hashable, str]] = set()
         self._constant: set[tuple[Hashable, str]] = set()
         """Those that have to be known: calls return results of different forms for different ones."""
+        self._fields: set[tuple[Hashable, str]] = set()
+        """Data that are fields in some calls, for which nothing else is possible."""
         self._seen: dict[tuple[Hashable, str], set[Any]] = {}
         """Constants that calls were given."""
 
@@ -39,6 +42,8 @@ class DataArguments:
         for name, value in arguments.items():
             field = as_field(value)
             if _is_field(field) and (routine.key, name) not in self._constant:
+                if not is_of_numbers(field._cortex_steps):
+                    self._fields.add((routine.key, name))
                 self._add(b, routine, name)
                 found[name] = field
             elif _is_field(field) and type(value) is not Number:
@@ -85,6 +90,18 @@ class DataArguments:
         if names:
             b.model.need_calls(b, again=True)
 
+    @property
+    def has_any(self) -> bool:
+        """Are there any?"""
+        return bool(self._data)
+
+    def give_up(self) -> bool:
+        """Take numbers for constants of roles that are no fields; False where there are none."""
+        given_up = self._data - self._fields
+        self._data -= given_up
+        self._constant |= given_up
+        return bool(given_up)
+
     def _add(self, b: TorchBuilder, routine: Routine, name: str) -> None:
         key = (routine.key, name)
         if key not in self._data:
@@ -94,4 +111,4 @@ class DataArguments:
 
 def _is_field(x: Any) -> bool:
     """Is it a number or a text that a node holds, that is computed from some, or that the call was given?"""
-    return hasattr(x, "_cortex_steps") and hasattr(x, "_cortex_compute") and is_number_or_text(x._cortex_sample())
+    return isinstance(x, Attribute) and hasattr(x, "_cortex_steps") and is_number_or_text(x._cortex_sample())

@@ -419,13 +419,30 @@ class TorchModel(TracedModel):
         if self.mode != "calls" or again:
             self._change_mode(b, "calls")
 
+    def tries_again(self, k: Knowledge) -> bool:
+        """Let numbers that calls are given be constants, where that may help."""
+        gives_up = self.data.give_up()
+        if gives_up:
+            self._start_over(k, "calls")
+        return gives_up
+
+    @property
+    def follows_kinds(self) -> bool:
+        """Do calls get numbers, which may be what ends the recursion?"""
+        return self.data.has_any
+
     def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
-        k = b.knowledge
+        self._start_over(b.knowledge, mode)
+        raise Restart
+
+    def _start_over(self, k: Knowledge, mode: Mode) -> None:
+        """Forget what was learned of other nodes than those of a mode."""
         self.mode = mode
         for names in (k.tags, k.read, k.fields):
             names.clear()
-        b.accessors.forget()
-        b.accessors.of_calls = mode == "calls"
+        assert isinstance(k.accessors, TorchAccessors)
+        k.accessors.forget()
+        k.accessors.of_calls = mode == "calls"
         self.roles.clear()
         self.links.clear()
         self.child_lists.clear()
@@ -435,7 +452,6 @@ class TorchModel(TracedModel):
         self._passed_types.clear()
         self._mixed.clear()
         self._categories.clear()
-        raise Restart
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:
         """Calls of a role return constants for some nodes, which callers have to know; a root has none."""

@@ -163,6 +163,13 @@ def for_caller(steps: Steps, way: Steps, numbers: Mapping[str, Number]) -> Numbe
     return (replace(first, operands=operands), *steps[1:])
 
 
+def is_of_numbers(steps: Steps) -> bool:
+    """Is it computed from what the call is given alone?"""
+    found: list[Steps] = []
+    replaced(steps, lambda each: found.append(each) or each)  # type: ignore[func-returns-value]
+    return all(each and isinstance(each[0], Given) for each in found)
+
+
 def depends_on_item(numbers: Iterable[tuple[str, Number]]) -> bool:
     """Is something else given to each item of a list?"""
     found = False
