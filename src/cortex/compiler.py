@@ -182,7 +182,7 @@ def compile(
 
     if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
         return executable(model, weights, structures)
-    from cortex.frontend.torch.entry import entry_of
+    from cortex.frontend.torch.torch_entry import entry_of
 
     entry = entry_of(model, weights)
     if entry is None:

@@ -14,8 +14,8 @@ from cortex.frontend.spans import span_of_error, span_of_function
 from cortex.runtime.executable import Executable
 
 if TYPE_CHECKING:
-    from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.torch_entry import TorchEntry
 
 MOST_CALLS = 20_000
 """Calls of torch that a check makes at most, about a tenth of a second."""
@@ -31,11 +31,11 @@ class Example:
     arguments: dict[str, Any]
 
 
-def check_module(entry: Entry, model: TorchModel, run: Executable, examples: list[Example]) -> None:
+def check_module(entry: TorchEntry, model: TorchModel, run: Executable, examples: list[Example]) -> None:
     """Raise a ModelError if the compiled module gives other numbers for an example than the module itself."""
     from cortex.frontend.torch.eager import Counting, TooLong, leaves, run_eagerly
-    from cortex.frontend.torch.entry import tensor_of
     from cortex.frontend.torch.kept_objects import TooMany
+    from cortex.frontend.torch.torch_entry import tensor_of
 
     counting = Counting(MOST_CALLS)
     for example in _chosen(model, run, examples):
@@ -67,7 +67,7 @@ def check_module(entry: Entry, model: TorchModel, run: Executable, examples: lis
             raise _wrong(entry, example, found.text(found.name))
 
 
-def _wrong(entry: Entry, example: Example, what: str) -> ModelError:
+def _wrong(entry: TorchEntry, example: Example, what: str) -> ModelError:
     training = any(part.training for module in entry.modules.values() for part in module.modules())
     mode = " The module is in training mode: call module.eval() first, what is compiled is for evaluation." * training
     return ModelError(

@@ -29,8 +29,8 @@ from cortex.runtime.report import Report
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
-    from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.torch_entry import TorchEntry
 
 Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
@@ -261,9 +261,12 @@ class CompiledModule(CalledAsModule):
     Calls with other constants (a flag, a name) are compiled when they are first made.
     """
 
-    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save, check: bool) -> None:
-        from cortex.frontend.torch.entry import as_call, gradients_wanted, tensor_of
+    def __init__(
+        self, entry: TorchEntry, examples: list[Any] | None, compile: Compile, save: Save, check: bool
+    ) -> None:
+        from cortex.frontend.torch.entry import as_call
         from cortex.frontend.torch.held_tensors import digests, outside
+        from cortex.frontend.torch.torch_entry import gradients_wanted, tensor_of
 
         calls = [as_call(example) for example in examples or []]
         super().__init__(replace(entry.interface(calls), outside=outside(entry)), tensor_of, save)
@@ -344,7 +347,7 @@ class CompiledModule(CalledAsModule):
             self._weights.own()
         _update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
 
-    def _compile_again(self, entry: Entry, found: dict[str, str]) -> None:
+    def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
         """Have a module whose programs are other ones."""
         from cortex.frontend.torch.held_tensors import outside
 
@@ -421,8 +424,8 @@ class LoadedModule(CalledAsModule):
         """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
         known, remedy = self._interface.compiled_in, "Compile the module and save it again."
         if hasattr(weights, "named_parameters") or isinstance(weights, FunctionType):
-            from cortex.frontend.torch.entry import entry_again
             from cortex.frontend.torch.held_tensors import digests
+            from cortex.frontend.torch.torch_entry import entry_again
 
             entry = entry_again(weights, self._interface.name)
             refuse_changed(digests(entry), known, remedy)

@@ -6,12 +6,10 @@ from collections.abc import Iterator, MutableMapping
 from types import ModuleType
 from typing import Any
 
-import torch
-
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.entry import Entry
+from cortex.frontend.torch.if_loaded import is_torch_module, torchs_own
 from cortex.frontend.torch.lookups import Home
-from cortex.frontend.torch.outside import TORCHS_OWN
 
 DEPTH = 2
 """Objects that modules and global names hold are looked into this far: `self.data.vocab.ids`."""
@@ -42,7 +40,7 @@ def _within(home: MutableMapping[str, Any], known: set[int], depth: int) -> Iter
         return
     known.add(id(home))
     for name, held in list(home.items()):
-        if isinstance(held, dict) and name not in TORCHS_OWN:
+        if isinstance(held, dict) and name not in torchs_own():
             yield home, name, held
         elif depth and _is_looked_into(held):
             yield from _within(vars(held), known, depth - 1)
@@ -50,4 +48,4 @@ def _within(home: MutableMapping[str, Any], known: set[int], depth: int) -> Iter
 
 def _is_looked_into(x: Any) -> bool:
     """Is it an object of some class, other than modules, which have spaces of their own?"""
-    return is_node(x) and hasattr(x, "__dict__") and not isinstance(x, ModuleType | dict | torch.nn.Module)
+    return is_node(x) and hasattr(x, "__dict__") and not (isinstance(x, ModuleType | dict) or is_torch_module(x))

@@ -15,9 +15,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cortex.frontend.rounding import LAST_BIT
-from cortex.frontend.torch.entry import Entry
 from cortex.frontend.torch.kept_objects import kept_objects
 from cortex.frontend.torch.outside import Changes, Outside
+from cortex.frontend.torch.torch_entry import TorchEntry
 
 
 class TooLong(BaseException):
@@ -63,7 +63,9 @@ class LastBit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return x * (1 + LAST_BIT * (2 * up - 1))
 
 
-def run_eagerly(entry: Entry, arguments: dict[str, Any], counting: Counting, seed: int | None = None) -> dict[str, Any]:
+def run_eagerly(
+    entry: TorchEntry, arguments: dict[str, Any], counting: Counting, seed: int | None = None
+) -> dict[str, Any]:
     """The tensors and numbers that a call of the module gives, by where in its result they are.
 
     With `seed`, from inputs of operations that are changed in the last bit.
@@ -82,7 +84,7 @@ def run_eagerly(entry: Entry, arguments: dict[str, Any], counting: Counting, see
 
 
 @contextmanager
-def _evaluating(entry: Entry) -> Iterator[None]:
+def _evaluating(entry: TorchEntry) -> Iterator[None]:
     """Compiled modules compute what modules do in evaluation."""
     parts = [part for module in entry.modules.values() for part in module.modules() if part.training]
     for part in parts:

@@ -31,16 +31,15 @@ from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants
+from cortex.frontend.torch.language import is_of_request
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links
 from cortex.frontend.torch.look_into import look_into, named, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
-from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
-from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
 from cortex.frontend.torch.routine_states import RoutineStates
@@ -48,7 +47,6 @@ from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import TorchNode, present
-from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
@@ -90,6 +88,7 @@ class TorchModel(TracedModel):
         self._roles: dict[tuple[Any, ...], Role] = {}
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
+        self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
         self.kept: list[Any] = []  # what nodes are compared with by identity
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
@@ -132,7 +131,8 @@ class TorchModel(TracedModel):
         return TorchAccessors(fields, children, self.links.itemize)
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
-        """None: the arguments beside the node come with requests."""
+        """None: the arguments beside the node come with requests, and a function keeps its weights."""
+        self._weights = dict.fromkeys(self.entry.weight_parameters, weights)
         return {}
 
     def mentions(self) -> Mentions:
@@ -211,8 +211,7 @@ class TorchModel(TracedModel):
             self.entry.traced(),
             stood_for,
             b.around.watched(),
-            tracing_mode(self.entry.params, self.entry.buffers_read),
-            RowByRow(),
+            self.entry.language.tracing(self.entry),
             self.texts.tried(),
         ):
             yield b
@@ -285,7 +284,8 @@ class TorchModel(TracedModel):
         match self.mode:
             case "plain":
                 if not self.roles:
-                    self.roles.append(Role(self.name, self.entry.routine, *self.signature.given()))
+                    node, given = self.signature.given()
+                    self.roles.append(Role(self.name, self.entry.routine, node, {**given, **self._weights}))
                 return self.roles[0], self.roles[0].tag
             case "headed":
                 is_node = b.facts.ask(IsNone(b.accessors.name((Attr(HEAD),))))
@@ -308,11 +308,11 @@ class TorchModel(TracedModel):
     def _head_arguments(self, b: TorchBuilder) -> dict[str, Any]:
         """What stands for the arguments of forward."""
         found: dict[str, Any] = {}
-        for name, value in self.signature.example.items():
+        for name, value in {**self.signature.example, **self._weights}.items():
             if name in self.signature.nodes:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
-                found[name] = RequestTensor(name, value)
+                found[name] = b.language.request_tensor(name, value)
             else:
                 found[name] = self._tables.argument(name, deepcopy(value)) if type(value) in FRESH else value
         return found
@@ -330,9 +330,9 @@ class TorchModel(TracedModel):
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
                 states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
-                return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
+                return form.rebuild([b.language.of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
-                return RequestTensor(name, self._node(b).given[name], functions)
+                return b.language.request_tensor(name, self._node(b).given[name], functions)
             case Content(_, content):
                 return self._tables.argument(name, copied(content))
             case type() if value in FRESH:
@@ -386,7 +386,7 @@ class TorchModel(TracedModel):
         """What a role knows of an argument."""
         if name in forms:
             return Passed(forms[name])
-        if isinstance(value, RequestTensor):
+        if is_of_request(value):
             return Inherited(value._cortex_functions)
         if isinstance(value, TorchNode | NodeList | NodeTuple):
             raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")

@@ -14,20 +14,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import torch
-
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.if_loaded import torchs_own
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred
 
 PLAIN = (str, int, float, bool)
 COLLECTIONS = (dict, list, set, deque)
 MISSING = object()
-TORCHS_OWN = frozenset(vars(torch.nn.Module()))
-"""Attributes in which torch keeps parameters, buffers, hooks and the like."""
-UNWATCHED = TORCHS_OWN - {"_parameters", "_buffers", "_modules"}
+WATCHED = frozenset(("_parameters", "_buffers", "_modules"))
+"""Of what torch keeps in modules, attributes that calls may not change."""
 DEPTH = 3
 """Collections inside collections are looked into this far."""
 
@@ -73,7 +71,8 @@ class Space:
         """What each name is bound to."""
         for each in self.held:
             get: Any = each.get if isinstance(each, ClassAttributes) else partial(dict.get, each)  # a scope has its own
-            for name in [n for n in each if n not in UNWATCHED] if self.names is None else self.names:
+            unwatched = torchs_own() - WATCHED
+            for name in [n for n in each if n not in unwatched] if self.names is None else self.names:
                 if (value := get(name, MISSING)) is not MISSING:
                     yield each, name, value
 
@@ -140,7 +139,7 @@ class Outside:
                     blur(value, where) if isinstance(value, FRESH) else each.update({name: Unknown(where)})
 
     def _changed(self, place: Place, value: Any, at_end_of_call: bool) -> None:
-        if place[1] in TORCHS_OWN:
+        if place[1] in torchs_own():
             raise fail(
                 f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
                 "Use a local variable."

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, varying
-from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
+from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import Fact, TensorType
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.request_tensor import RowFunction
 
 
 @dataclass(frozen=True)
@@ -137,4 +140,4 @@ def key_of(value: Any) -> tuple[Any, ...]:
     """Equal for arguments that make no difference to a role."""
     if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content):
         return (type(value), value)
-    return (id(value),)
+    return ("weights", value._cortex_prefix()) if isinstance(value, WeightSpace) else (id(value),)

@@ -14,14 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from cortex.errors import ModelError
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.categories import is_data
+from cortex.frontend.torch.if_loaded import is_torch_tensor
 from cortex.frontend.torch.roles import remembered
-from cortex.frontend.torch.tensor import TorchTensor
-from cortex.frontend.torch.views import View
 from cortex.ir.source import Span
 
 if TYPE_CHECKING:
@@ -58,7 +55,7 @@ class Lent:
 def lend(what: str, value: Any, span: Span | None) -> Lent:
     """Keep a value that others can see from being changed: tensors at once, collections at the end of the call."""
     for part in _contents(value):
-        if isinstance(part, TorchTensor):
+        if _is_changeable(part):
             part._cortex_frozen = lost(what)
     return Lent(what, value, list(_contents(value)), span)
 
@@ -66,7 +63,7 @@ def lend(what: str, value: Any, span: Span | None) -> Lent:
 def freeze(what: str, value: Any) -> None:
     """Keep the tensors of a value from being changed from now on."""
     for part in _contents(value):
-        if isinstance(part, TorchTensor):
+        if _is_changeable(part):
             _base(part)._cortex_frozen = lost(what)
 
 
@@ -82,7 +79,7 @@ def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
     shared = ""
     for part in _parts(result):
         shared = shared or _shared_with(part, seen, arguments)
-        seen.setdefault(id(_base(part) if isinstance(part, TorchTensor) else part), "another part of it")
+        seen.setdefault(id(_base(part) if _is_changeable(part) else part), "another part of it")
     if kept - role.keeps or (shared and not role.shares):
         role.keeps |= kept
         role.shares = role.shares or shared
@@ -93,9 +90,9 @@ def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> 
     """What a part of a result also is; "" if it is nothing else."""
     if isinstance(part, Attribute) and is_data(part._cortex_sample()):
         return f"node.{part._cortex_name}"
-    if isinstance(part, torch.Tensor) and not isinstance(part, TorchTensor):
+    if is_torch_tensor(part) and not _is_changeable(part):
         return "a parameter or a constant"
-    if isinstance(part, TorchTensor):
+    if _is_changeable(part):
         part = _base(part)
         if part._cortex_frozen:
             return "what another call, a node or the module holds"
@@ -106,18 +103,24 @@ def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> 
 
 def _shareable(value: Any) -> Iterator[Any]:
     """The tensors and collections of a value, as objects that can be changed."""
-    return (_base(part) if isinstance(part, TorchTensor) else part for part in _parts(value))
+    return (_base(part) if _is_changeable(part) else part for part in _parts(value))
 
 
-def _base(x: TorchTensor) -> TorchTensor:
-    while isinstance(x._cortex_held, View):
-        x = x._cortex_held.base
+def _is_changeable(x: Any) -> bool:
+    """Is it a symbolic tensor whose elements code can change in place? Those of Cortex itself never change."""
+    return hasattr(type(x), "_cortex_assign")
+
+
+def _base(x: Any) -> Any:
+    """The tensor that a view is one of."""
+    while (base := getattr(x._cortex_held, "base", None)) is not None:
+        x = base
     return x
 
 
 def _parts(value: Any) -> Iterator[Any]:
     """Whatever in a value can be changed in place."""
-    if isinstance(value, torch.Tensor | Attribute | list | dict) or _is_record(value):
+    if isinstance(value, Attribute | list | dict) or is_torch_tensor(value) or _is_record(value):
         yield value
     for part in _inside(value):
         yield from _parts(part)

@@ -9,34 +9,27 @@ from itertools import pairwise
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-
 from cortex.errors import ModelError
 from cortex.frontend.builder import Builder, Value
 from cortex.frontend.facts import ABSENT
-from cortex.frontend.foreign import TORCH
-from cortex.frontend.pointwise import as_float, fill
+from cortex.frontend.pointwise import fill
 from cortex.frontend.signals import NeedsStates
 from cortex.frontend.spans import fail, user_span
-from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
-from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
+from cortex.frontend.torch.forms import Form, Path, flatten, parts_of
 from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.language import Language, is_of_request
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
-from cortex.frontend.torch.number import known
 from cortex.frontend.torch.outside import Outside
 from cortex.frontend.torch.recursion import refuse_generator
-from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Role, remembered
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.shared_tensors import Lent, freeze, lend
 from cortex.frontend.torch.standins import TorchNode, is_stand_in
-from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.steps import Attr, Steps
 from cortex.frontend.torch.unknown import Unknown, blur
 from cortex.ir.source import Span
@@ -135,7 +128,7 @@ class TorchBuilder(Builder):
                     f"{routine.label} is called on {len(nodes)} nodes at once and calls itself; one node is accepted. "
                     "Call it on each of them, and combine the results."
                 )
-            return self._cut(routine, nodes[0], known(arguments))
+            return self._cut(routine, nodes[0], self.language.known(arguments))
         refuse_generator(routine)
         self.recursive_code.add(routine.function.__code__)
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
@@ -170,7 +163,7 @@ class TorchBuilder(Builder):
         passed = {
             name: self.values(value)
             for name, value in arguments.items()
-            if not self.is_memo(value) and _is_computed(value)
+            if not self.is_memo(value) and self._is_computed(value)
         }
         forms = {name: form for name, (form, _) in passed.items()}
         given = {name: self.model.token(self, name, value, forms) for name, value in arguments.items()}
@@ -187,7 +180,7 @@ class TorchBuilder(Builder):
         constant = constant_result(self, role, steps)
         if constant is not None:
             return constant.rebuild([])
-        inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
+        inherits = {name: x._cortex_name for name, x in arguments.items() if is_of_request(x)}
         values = {name: values for name, (_, values) in passed.items()}
         cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known))
         self.cuts.append(cut)
@@ -234,33 +227,33 @@ class TorchBuilder(Builder):
             hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
             state = self.emit(State(name, (hop,)), role.types[name].shape)
             look.lets.add(state.name)
-            tensors.append(of_type(state, kind))
+            tensors.append(self.language.of_type(state, kind))
         if self.rehearsal is not None and look.call in self.rehearsal.hidden:
             return self.rehearsal.shown
         return form.rebuild(tensors)
 
     # Tensors.
 
-    def tensor(self, x: Any) -> Any:
-        """A field, a parameter or a tensor as a symbolic tensor."""
-        dispatch: Any = TORCH.get()
-        return dispatch.symbolic(x)
+    @property
+    def language(self) -> Language:
+        """What tensors are in this code."""
+        return self.model.entry.language
 
     def values(self, result: Any, numbers: Collection[Path] = ()) -> tuple[Form, list[Value]]:
         """The form of a result, and its tensors; numbers at these places are tensors too."""
-        form, found = flatten(known(result), self._kind_of, numbers)
-        return form, [
-            fill(float(x)) if isinstance(x, int | float) else as_float(exact(self.tensor(x))._cortex_value())
-            for x in found
-        ]
+        form, found = flatten(self.language.known(result), self._kind_of, numbers)
+        return form, [fill(float(x)) if isinstance(x, int | float) else self.language.value(x) for x in found]
 
     def _kind_of(self, x: Any) -> str | None:
-        """The element type of a tensor; Python's numbers and arrays count as floats."""
-        if not _is_tensor(x):
-            return None
-        if not isinstance(x._cortex_sample() if isinstance(x, Attribute) else x, torch.Tensor):
-            return FLOAT
-        return element_type(self.tensor(x))
+        """The element type of a tensor."""
+        return self.language.element_type(x) if self.language.is_tensor(x) else None
+
+    def _is_computed(self, value: Any) -> bool:
+        """Is this argument of a call, or any part of it, a tensor?"""
+        if isinstance(value, TorchNode | NodeTuple) or is_of_request(value):
+            return False
+        parts = parts_of(value)
+        return self.language.is_tensor(value) if parts is None else any(map(self._is_computed, parts))
 
     # Attributes that the code sets on nodes.
 
@@ -339,19 +332,3 @@ class TorchBuilder(Builder):
             yield
         finally:
             self._methods.pop()
-
-
-def _is_tensor(x: Any) -> bool:
-    return isinstance(x, torch.Tensor | Attribute | np.ndarray)
-
-
-def _is_computed(value: Any) -> bool:
-    """Is this argument of a call, or any part of it, a tensor?"""
-    match value:
-        case RequestTensor() | TorchNode() | NodeTuple():
-            return False
-        case tuple() | list():
-            return any(map(_is_computed, value))
-        case dict():
-            return any(map(_is_computed, value.values()))
-    return _is_tensor(value)
