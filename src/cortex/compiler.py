@@ -21,10 +21,13 @@ from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import TABLE_BYTES, Considered
 from cortex.errors import ModelError, ScheduleError
+from cortex.frontend.beyond import Beyond
 from cortex.frontend.clock import tick
 from cortex.frontend.fields import Accessors
 from cortex.frontend.model import RecursiveModel, TracedModel
+from cortex.frontend.torch.function_entry import FunctionEntry
 from cortex.frontend.trace import Trace
+from cortex.frontend.uncompiled import Meaning
 from cortex.frontend.weights import Source, Weights
 from cortex.ilir import verify as ilir_verify
 from cortex.ilir.ir import Func
@@ -40,6 +43,7 @@ from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.check_function import check_function
+from cortex.runtime.compiled_function import CompiledFunction
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.signature import Signature
@@ -97,7 +101,7 @@ def compile(
     table_bytes: int = TABLE_BYTES,
     weights_dtype: str | None = None,
     check: bool = True,
-) -> Executable | CompiledModule:
+) -> Executable | CompiledModule | CompiledFunction:
     """Compile a recursive model to native code.
 
     A model is a function decorated with `@cortex.model`, which becomes an `Executable`; or a PyTorch module (or a
@@ -176,11 +180,19 @@ def compile(
 
     def checked(made: Executable, trace: Trace) -> Executable:
         """With the examples compared, if there are any."""
-        if check and structures and isinstance(model, RecursiveModel):
-            check_function(made, trace, model, structures)
+        if check and structures and isinstance(trace.traced_model, RecursiveModel):
+            check_function(made, trace, trace.traced_model, structures)
         return made
 
-    if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
+    if isinstance(model, RecursiveModel):
+        try:
+            if not model.passed_parameters:
+                return executable(model, weights, structures)
+        except Beyond:
+            pass  # its calls have to be seen
+        function, meaning = FunctionEntry.of(model), Meaning(children, fields) if check else None
+        return CompiledFunction(function, Weights(weights), structures, executable, wanted.save, meaning)
+    if "torch" not in sys.modules:
         return executable(model, weights, structures)
     from cortex.frontend.torch.torch_entry import entry_of
 

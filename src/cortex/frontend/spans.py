@@ -110,9 +110,9 @@ def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
 _REFUSED: ContextVar[list[ModelError] | None] = ContextVar("cortex_refused", default=None)
 
 
-def fail(message: str) -> ModelError:
+def fail(message: str, kind: type[ModelError] = ModelError) -> ModelError:
     """A ModelError at the user's expression that is being evaluated: `raise fail("...")`."""
-    error = ModelError(message, user_span())
+    error = kind(message, user_span())
     refused = _REFUSED.get()
     if refused is not None:
         refused.append(error)

@@ -17,6 +17,7 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_value
+from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
 from cortex.frontend.computed import Computed, Constant, Named
@@ -62,10 +63,10 @@ class StandIn:
 
     def _cortex_class(self) -> type:
         """What `isinstance(node, Join)` in a model asks for."""
-        raise fail(f"the class of a node is asked for, and {REMEDY}")
+        raise beyond(f"the class of a node is asked for, and {REMEDY}")
 
     def _cortex_text(self) -> str:
-        raise fail("a node is made a text here. Read its fields: str(node.label).")
+        raise beyond("a node is made a text here. Read its fields: str(node.label).")
 
     @property  # type: ignore[misc]  # object's can also be set
     def __class__(self) -> type:
@@ -78,12 +79,14 @@ class StandIn:
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_cortex"):
-            raise fail(f"node.{name} is set here: a model may only read its nodes. Return what it computes as a state.")
+            raise beyond(
+                f"node.{name} is set here: a model may only read its nodes. Return what it computes as a state."
+            )
         object.__setattr__(self, name, value)
 
     def __dir__(self) -> list[str]:
         if asked_by_user():
-            raise fail("the attributes of a node are listed here. Test for one: node.left is None.")
+            raise beyond("the attributes of a node are listed here. Test for one: node.left is None.")
         return []
 
     def __repr__(self) -> str:
@@ -130,16 +133,16 @@ class Place(StandIn):
     def __eq__(self, other: object) -> bool:
         if other is None:
             return False
-        raise fail("nodes are compared with ==. Compare fields of them: node.label == 3.")
+        raise beyond("nodes are compared with ==. Compare fields of them: node.label == 3.")
 
     def __hash__(self) -> int:
-        raise fail("a node is used as the key of a dict or a member of a set. Use a field of it: node.label.")
+        raise beyond("a node is used as the key of a dict or a member of a set. Use a field of it: node.label.")
 
     def __iter__(self) -> Iterator[Any]:
-        raise fail("a node cannot be iterated; iterate the list of its children: for k in node.children.")
+        raise beyond("a node cannot be iterated; iterate the list of its children: for k in node.children.")
 
     def __getitem__(self, key: object) -> Any:
-        raise fail(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
+        raise beyond(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
 class Attribute(FieldComparisons, FieldArithmetic, StandIn):
@@ -183,7 +186,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         if self._cortex_computed() is not None:
             raise fail("a number that is computed from fields is used as a node here.")
         if name in UPWARD:
-            raise fail(
+            raise beyond(
                 f"node.{name} is used as a child: a model may only look below the node, or it would not end (P.2). "
                 "Recurse into children; what comes from above has to be a field of the node."
             )
@@ -254,7 +257,9 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     def __contains__(self, item: object) -> bool:
         if self._cortex_is_text("`in`"):
             return item in self._cortex_tag()
-        raise fail(f"`in` node.{self._cortex_name}: nodes cannot be compared. Compare fields of them: node.label == 3.")
+        raise beyond(
+            f"`in` node.{self._cortex_name}: nodes cannot be compared. Compare fields of them: node.label == 3."
+        )
 
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self._cortex_sample(), str):
@@ -340,7 +345,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""
         name = self._cortex_name
-        raise fail(
+        raise beyond(
             f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
             f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
         )

@@ -52,7 +52,7 @@ def _run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         return k.model.run(k, facts)
     except ModelError as error:
         # A new error, raised here: its traceback does not lead through the front end.
-        raise ModelError(error.message, error.span or k.definition) from None
+        raise type(error)(error.message, error.span or k.definition) from None
 
 
 def _shapes_with_more(k: Knowledge, facts: Facts) -> Shapes:

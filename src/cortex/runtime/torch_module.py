@@ -29,6 +29,7 @@ from cortex.runtime.report import Report
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
+    from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
     from cortex.frontend.torch.torch_entry import TorchEntry
 
@@ -53,6 +54,7 @@ class CalledAsModule(NotCopied, ABC):
     """
 
     training = False
+    _what = "module"
     _made: Mapping[Constants, tuple[TorchModel | Serving, Executable]]
 
     def __init__(self, interface: Interface, tensor: Callable[[Any], Any], save: Save) -> None:
@@ -63,7 +65,7 @@ class CalledAsModule(NotCopied, ABC):
         """May a call be made for its gradients? Asked until it was so once."""
 
     def __repr__(self) -> str:
-        return f"<compiled module {self._interface.name}>"
+        return f"<compiled {self._what} {self._interface.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module returns for these arguments, or for each structure or tuple of arguments of one list.
@@ -255,11 +257,64 @@ class CalledAsModule(NotCopied, ABC):
         """What there is to save."""
 
 
-class CompiledModule(CalledAsModule):
-    """A module that was compiled in this process; it returns torch tensors.
+class CompiledHere(CalledAsModule):
+    """What was compiled in this process. Calls with other constants (a flag, a name) are compiled when first made."""
 
-    Calls with other constants (a flag, a name) are compiled when they are first made.
-    """
+    _entry: Entry
+    _examples: list[dict[str, Any]]
+
+    def __init__(
+        self, interface: Interface, tensor: Callable[[Any], Any], save: Save, compile: Compile, weights: Weights
+    ) -> None:
+        super().__init__(interface, tensor, save)
+        self._compile = compile
+        self._lock = Lock()
+        self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
+        self._weights = weights
+        """Those that were given, until a program has them in memory."""
+
+    def _take(self, weights: Source) -> None:
+        """Have weights that the same programs compute with."""
+        if not self._made:
+            self._weights.replace(weights, optional=self._interface.outside)
+            self._weights.own()
+        _update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
+
+    def _parts(self) -> list[Part]:
+        with self._lock:
+            if not self._made:
+                raise ModelError(
+                    f"{self._what} '{self._entry.name}' is saved before it was compiled for any call. Pass examples="
+                    f"[tree, ...] to cortex.compile, or call the compiled {self._what} first."
+                )
+            return [replace(run.part(), serving=model.serving(key)) for key, (model, run) in self._made.items()]
+
+    def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
+        key = self._interface.constants(arguments)
+        made = self._made.get(key)
+        if made is not None:
+            return made
+        with self._lock:
+            if key not in self._made:
+                known = next((run.given_weights for _, run in self._made.values()), self._weights)
+                self._made[key] = self._make(arguments, key, known)
+                self._weights = Weights()
+            return self._made[key]
+
+    def _make(self, arguments: dict[str, Any], key: Constants, weights: Weights) -> tuple[TorchModel, Executable]:
+        """Compile for calls like this one."""
+        from cortex.frontend.torch.entry import Signature
+        from cortex.frontend.torch.model import TorchModel
+
+        signature = Signature.of(self._entry, arguments)
+        model = TorchModel(self._entry, signature)
+        alike = [example for example in self._examples if self._interface.constants(example) == key]
+        requests = [signature.request(example) for example in alike or [arguments]]
+        return model, self._compile(model, weights, requests)
+
+
+class CompiledModule(CompiledHere):
+    """A module that was compiled in this process; it returns torch tensors."""
 
     def __init__(
         self, entry: TorchEntry, examples: list[Any] | None, compile: Compile, save: Save, check: bool
@@ -269,19 +324,15 @@ class CompiledModule(CalledAsModule):
         from cortex.frontend.torch.torch_entry import gradients_wanted, tensor_of
 
         calls = [as_call(example) for example in examples or []]
-        super().__init__(replace(entry.interface(calls), outside=outside(entry)), tensor_of, save)
-        self._entry = entry
+        face, weights = replace(entry.interface(calls), outside=outside(entry)), Weights(entry.weights)
+        super().__init__(face, tensor_of, save, compile, weights)
+        self._entry: TorchEntry = entry
         self._digests = digests(entry)
         """Of tensors, as they were when the programs were compiled."""
         self._read = self._digests
         """The same, when the module was last read."""
         self._is_for_training = gradients_wanted if entry.is_trained else None
         self._examples = [self._interface.bind(call, {}) for call in calls]
-        self._compile = compile
-        self._lock = Lock()
-        self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
-        self._weights = Weights(entry.weights)
-        """The module's, until a program has them in memory."""
         for arguments in self._examples:
             self._for(arguments)
         self._weights.own()
@@ -340,13 +391,6 @@ class CompiledModule(CalledAsModule):
                 return other, name
         return None
 
-    def _take(self, weights: Source) -> None:
-        """Have weights that the same programs compute with."""
-        if not self._made:
-            self._weights.replace(weights, optional=self._interface.outside)
-            self._weights.own()
-        _update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
-
     def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
         """Have a module whose programs are other ones."""
         from cortex.frontend.torch.held_tensors import outside
@@ -371,38 +415,6 @@ class CompiledModule(CalledAsModule):
         from cortex.frontend.torch.held_tensors import compiled_in
 
         return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
-
-    def _parts(self) -> list[Part]:
-        with self._lock:
-            if not self._made:
-                raise ModelError(
-                    f"module '{self._entry.name}' is saved before it was compiled for any call. Pass examples=[tree, "
-                    "...] to cortex.compile, or call the compiled module first."
-                )
-            return [replace(run.part(), serving=model.serving(key)) for key, (model, run) in self._made.items()]
-
-    def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
-        key = self._interface.constants(arguments)
-        made = self._made.get(key)
-        if made is not None:
-            return made
-        with self._lock:
-            if key not in self._made:
-                known = next((run.given_weights for _, run in self._made.values()), self._weights)
-                self._made[key] = self._make(arguments, key, known)
-                self._weights = Weights()
-            return self._made[key]
-
-    def _make(self, arguments: dict[str, Any], key: Constants, weights: Weights) -> tuple[TorchModel, Executable]:
-        """Compile for calls like this one."""
-        from cortex.frontend.torch.entry import Signature
-        from cortex.frontend.torch.model import TorchModel
-
-        signature = Signature.of(self._entry, arguments)
-        model = TorchModel(self._entry, signature)
-        alike = [example for example in self._examples if self._interface.constants(example) == key]
-        requests = [signature.request(example) for example in alike or [arguments]]
-        return model, self._compile(model, weights, requests)
 
 
 class LoadedModule(CalledAsModule):

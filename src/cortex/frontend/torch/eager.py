@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 from collections import OrderedDict
@@ -16,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from cortex.frontend.rounding import LAST_BIT
 from cortex.frontend.torch.kept_objects import kept_objects
+from cortex.frontend.torch.leaves import leaves
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.torch_entry import TorchEntry
 
@@ -94,23 +94,3 @@ def _evaluating(entry: TorchEntry) -> Iterator[None]:
     finally:
         for part in parts:
             part.training = True
-
-
-def leaves(result: Any, place: str = "result") -> dict[str, Any]:
-    """The tensors and numbers of a result as arrays, by place: `result[0]`, `result['h']`, `result.c`."""
-    match result:
-        case torch.Tensor():
-            return {place: result.detach().cpu().to(torch.float64).numpy().copy()}
-        case bool() | int() | float():
-            return {place: float(result)}
-        case dict():
-            parts = [(f"[{key!r}]", x) for key, x in result.items()]
-        case tuple() if hasattr(result, "_fields"):
-            parts = [(f".{name}", getattr(result, name)) for name in result._fields]
-        case list() | tuple():
-            parts = [(f"[{i}]", x) for i, x in enumerate(result)]
-        case _ if dataclasses.is_dataclass(result) and not isinstance(result, type):
-            parts = [(f".{f.name}", getattr(result, f.name)) for f in dataclasses.fields(result)]
-        case _:
-            return {}
-    return {name: x for step, part in parts for name, x in leaves(part, place + step).items()}

@@ -33,8 +33,7 @@ class Entry:
     """What is called, its methods and functions that may be called on nodes, and the modules it consists of."""
 
     language: ClassVar[Language]
-    weight_parameters: ClassVar[tuple[str, ...]] = ()
-    """Parameters that are the weights of a model function."""
+
     name: str
     routine: Routine
     modules: dict[str, Any]
@@ -48,6 +47,8 @@ class Entry:
     """The module or the function itself."""
     buffers_read: set[str] = field(default_factory=set)
     """Buffers of integers and truth values that traces have read: code is compiled for their elements."""
+    weight_parameters: tuple[str, ...] = ()
+    """Parameters that are the weights of a model function."""
 
     @cached_property
     def does_more(self) -> bool:

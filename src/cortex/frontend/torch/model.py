@@ -16,7 +16,7 @@ from cortex.frontend.arity.mentions import Mentions, mentions
 from cortex.frontend.builder import Builder, Value, building
 from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.model import Results, TracedModel
+from cortex.frontend.model import RecursiveModel, Results, TracedModel
 from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, refusals, span_of_function
@@ -30,6 +30,7 @@ from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.function_entry import with_weights
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.language import is_of_request
 from cortex.frontend.torch.late_questions import LateQuestions
@@ -40,13 +41,13 @@ from cortex.frontend.torch.lookups import Tables
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
-from cortex.frontend.torch.results import returned_and_stored
+from cortex.frontend.torch.results import lets_of, returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
-from cortex.frontend.torch.standins import TorchNode, present
+from cortex.frontend.torch.standins import TorchNode, present, tracing
 from cortex.frontend.torch.steps import Attr, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
@@ -178,16 +179,16 @@ class TorchModel(TracedModel):
                     "an argument.",
                     next((let.span for let in differs if let is not None), None),
                 )
-            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts))
+            self.counts.check(b, lets_of(values), lambda facts: self._lets_traced(k, facts))
             oracle = facts.oracle
-            looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
+            looks = deciding(b, lets_of(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
             self.links.look_at(b, looks)
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
 
     def _lets_traced(self, k: Knowledge, facts: Facts) -> tuple[tuple[str, ...], TorchBuilder]:
         values, b = self._traced(k, facts)
-        return _lets(values), b
+        return lets_of(values), b
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
@@ -215,6 +216,14 @@ class TorchModel(TracedModel):
             self.texts.tried(),
         ):
             yield b
+
+    def call_model(self, model: RecursiveModel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A model function is called: as its routine, unless a module does so."""
+        routine = self.entry.routine_of(model)
+        if routine is None:
+            return super().call_model(model, args, kwargs)
+        weights = next(iter(self._weights.values()), None)
+        return tracing().call(routine, (), with_weights(model, args, dict(kwargs), weights))
 
     def shown_states(self) -> tuple[str, ...]:
         """Those that results of routines are made from."""
@@ -352,13 +361,13 @@ class TorchModel(TracedModel):
                 if len(self.routines) > 1 or not simple:
                     self._change_mode(b, "calls")
                 if len(self.roles) < 2:
-                    self.roles.append(Role(_tag(routine), routine, node_parameter, given))
+                    self.roles.append(Role(routine.tag, routine, node_parameter, given))
                 role = self.roles[1]
                 return role if same_given(given, role.given) else self._change_mode(b, "calls")
             case "calls":
                 key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
                 if key not in self._roles:
-                    stem, number = _tag(routine), sum(r.routine is routine for r in self.roles)
+                    stem, number = routine.tag, sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
                     self._roles[key] = role
                     self.roles.append(role)
@@ -489,11 +498,3 @@ class TorchModel(TracedModel):
                         self._passed_types.clear()
                         raise Restart
         return found
-
-
-def _lets(values: Results) -> tuple[str, ...]:
-    return tuple(value.name for value in values.values())
-
-
-def _tag(routine: Routine) -> str:
-    return routine.label.replace(".", "_")

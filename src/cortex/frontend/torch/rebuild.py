@@ -12,12 +12,15 @@ import builtins
 import dis
 import operator
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from cortex.frontend.model import RecursiveModel
 from cortex.frontend.spans import fail
+from cortex.frontend.state import returning_states
 from cortex.frontend.torch.classes import (
     meaning_of_callable,
     meaning_of_hasattr,
@@ -132,11 +135,28 @@ class Rebuilt:
         self._shadow(function)
         return self.routines[id(function)]
 
+    def of_model(self, model: RecursiveModel) -> Routine:
+        """A model function as a routine; what it returns are states."""
+        self._find(model)
+        return self.routines[id(model.function)]
+
+    def _find(self, model: RecursiveModel) -> None:
+        """Make the routine of a model function, and those of all that it can reach."""
+        function: Any = model.function
+        key = id(function)
+        if key not in self._shadows:
+            self._shadow(function)
+            routine = self.routines[key]
+            self.routines[key] = replace(routine, original=returning_states(routine.original))
+
     def rebuilt(self, function: FunctionType) -> FunctionType:
         """The function with other meanings of names; itself where no name has one."""
         names = set(names_in(function.__code__))
         scope = function.__globals__
         own: dict[str, Any] = {name: self._shadow(scope[name]) for name in names if _is_users(scope.get(name))}
+        for name in names:
+            if isinstance(scope.get(name), RecursiveModel):
+                self._find(scope[name])
         meanings, called = {**MEANINGS, **self._language.meanings}, self._language.called
         own |= {name: meant for name, meant in meanings.items() if name in names and name not in scope}
         own |= {n: meant for n, meant in called.items() if n in names and n not in scope and _is_called(function, n)}
@@ -184,6 +204,8 @@ class Rebuilt:
             held = cell.cell_contents
         except ValueError:  # not assigned yet
             return cell
+        if isinstance(held, RecursiveModel):
+            self._find(held)
         if isinstance(held, dict):
             made = next((made for made, own, _ in self.cells if own is cell), None)
             if made is None:

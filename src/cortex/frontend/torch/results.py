@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cortex.errors import ModelError
@@ -13,6 +14,11 @@ from cortex.ra.ir import TensorType
 if TYPE_CHECKING:
     from cortex.frontend.torch.roles import Role
     from cortex.frontend.torch.tracing import TorchBuilder
+
+
+def lets_of(values: Mapping[str, Value]) -> tuple[str, ...]:
+    """The lets that hold the states of a call."""
+    return tuple(value.name for value in values.values())
 
 
 def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:

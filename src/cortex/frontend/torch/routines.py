@@ -37,6 +37,11 @@ class Routine:
         """The parameters, without `self`."""
         return inspect.signature(self.original)
 
+    @property
+    def tag(self) -> str:
+        """The label as part of a name."""
+        return self.label.replace(".", "_")
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
         bound = self.signature.bind(*args, **kwargs)
