@@ -21,7 +21,7 @@ from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import TABLE_BYTES, Considered
 from cortex.errors import ModelError, ScheduleError
-from cortex.frontend.beyond import Beyond
+from cortex.frontend.beyond import BetterByCalls, Beyond
 from cortex.frontend.clock import tick
 from cortex.frontend.fields import Accessors
 from cortex.frontend.model import RecursiveModel, TracedModel
@@ -154,11 +154,15 @@ def compile(
     device = machine if isinstance(machine, GpuTarget) else None
     wanted = Wanted(__version__, recursion, choices, schedule, int(table_bytes), narrow, device)
 
-    def executable(model: TracedModel, weights: Any, structures: list[Any] | None) -> Executable:
+    def executable(
+        model: TracedModel, weights: Any, structures: list[Any] | None, prefers_calls: bool = False
+    ) -> Executable:
         trace = Trace(model, Weights(weights), fields=fields, children=children)
+        trace.knowledge.prefers_calls = prefers_calls
         trace.explore()
         if structures:
             trace.see(structures)
+        trace.knowledge.prefers_calls = False
         trace.check_fields()
         if isinstance(machine, GpuTarget):
             from cortex.device_compiler import DevicePlan, build_kernels
@@ -185,13 +189,19 @@ def compile(
         return made
 
     if isinstance(model, RecursiveModel):
+        by_nodes = False
         try:
             if not model.passed_parameters:
-                return executable(model, weights, structures)
-        except Beyond:
-            pass  # its calls have to be seen
+                return executable(model, weights, structures, prefers_calls=bool(structures))
+        except Beyond as refusal:
+            by_nodes = isinstance(refusal, BetterByCalls)
         function, meaning = FunctionEntry.of(model), Meaning(children, fields) if check else None
-        return CompiledFunction(function, Weights(weights), structures, executable, wanted.save, meaning)
+        try:
+            return CompiledFunction(function, Weights(weights), structures, executable, wanted.save, meaning)
+        except ModelError:
+            if not by_nodes:
+                raise
+        return executable(model, weights, structures)
     if "torch" not in sys.modules:
         return executable(model, weights, structures)
     from cortex.frontend.torch.torch_entry import entry_of

@@ -10,8 +10,10 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from cortex.errors import ModelError
-from cortex.frontend.spans import running_call, span_at, user_frame
+from cortex.frontend.spans import running_call, span_at, user_frame, user_span
 
 Dispatch = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 TORCH: ContextVar[Dispatch | None] = ContextVar("cortex_torch", default=None)
@@ -85,3 +87,18 @@ def math_function() -> str | None:
 
 def _is_inside(frame: FrameType, library: str) -> bool:
     return str(frame.f_globals.get("__name__", "")).split(".")[0] == {"np": "numpy"}.get(library, library)
+
+
+def indexes_an_array() -> bool:
+    """Is the running expression `array[node.NAME]` with a NumPy array? Found by looking up the array's name."""
+    frame, span = user_frame(), user_span()
+    if frame is None or span is None:
+        return False
+    try:
+        expression = ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    if not isinstance(expression, ast.Subscript) or not isinstance(expression.value, ast.Name):
+        return False
+    name = expression.value.id
+    return isinstance(frame.f_locals.get(name, frame.f_globals.get(name)), np.ndarray)

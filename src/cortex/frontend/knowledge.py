@@ -54,6 +54,8 @@ class Knowledge:
         """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""
         self.states: StateForm | None = None
         self.first_kind = ""
+        self.prefers_calls = False
+        """Shall a function be refused that is better compiled by its calls (beyond.py)?"""
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
         self._ask_lengths = False

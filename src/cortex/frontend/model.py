@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,11 @@ class TracedModel(ABC):
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again."""
         k.states = None
+
+    @cached_property
+    def looks_up(self) -> bool:
+        """Can its code reach a dictionary of numbers by name?"""
+        return False
 
     @abstractmethod
     def accessors(self, fields: Any, children: Any) -> Accessors:
@@ -150,6 +156,15 @@ class RecursiveModel(TracedModel):
         from cortex.frontend.uncompiled import Meaning, run_uncompiled
 
         return run_uncompiled(self, structure, weights, {}, Meaning(children, fields))
+
+    @cached_property
+    def looks_up(self) -> bool:
+        """Can its code reach a dictionary of numbers by name?"""
+        from cortex.frontend.torch.dictionaries import dictionaries
+        from cortex.frontend.torch.function_entry import FunctionEntry
+        from cortex.frontend.torch.lookups import is_table
+
+        return any(is_table(held) for *_, held in dictionaries(FunctionEntry.of(self)))
 
     def __repr__(self) -> str:
         return f"<cortex model {self.name}{self.signature}>"

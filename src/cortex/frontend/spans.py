@@ -66,6 +66,12 @@ def user_stack() -> list[tuple[CodeType, int]]:
     return found
 
 
+def running_twice() -> str | None:
+    """The name of a function of the user's that runs inside itself."""
+    codes = [code for code, _ in user_stack() if not code.co_name.startswith("<")]
+    return next((code.co_name for i, code in enumerate(codes) if code in codes[:i]), None)
+
+
 def user_span() -> Span | None:
     """The user's expression that is being evaluated."""
     frame = user_frame()

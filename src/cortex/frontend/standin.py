@@ -7,7 +7,6 @@ name belongs to the user's nodes, hence the `_cortex` names.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -17,7 +16,7 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_value
-from cortex.frontend.beyond import beyond
+from cortex.frontend.beyond import beyond, prefer_calls
 from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
 from cortex.frontend.computed import Computed, Constant, Named
@@ -34,10 +33,11 @@ from cortex.frontend.field_arithmetic import (
 from cortex.frontend.field_comparisons import FieldComparisons, is_truth_by_identity
 from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
 from cortex.frontend.fields import Failure
+from cortex.frontend.foreign import indexes_an_array
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
-from cortex.frontend.spans import fail, user_frame, user_span
+from cortex.frontend.spans import fail, running_twice
 from cortex.frontend.tensor import Tensor
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
@@ -105,6 +105,8 @@ def read_attribute(owner: StandIn, name: str) -> Any:
     builder().knowledge.read.setdefault(name)
     facts = builder().facts
     path = owner._cortex_path()
+    if path and builder().knowledge.prefers_calls and (running := running_twice()) is not None:
+        prefer_calls(f"{running} calls itself: each depth of a structure would be a kind of node.")
     in_list = any(isinstance(hop, Each) for hop in path)
     if name == "is_leaf" and not builder().knowledge.accessors.renamed(name):
         if in_list:
@@ -140,6 +142,19 @@ class Place(StandIn):
 
     def __iter__(self) -> Iterator[Any]:
         raise beyond("a node cannot be iterated; iterate the list of its children: for k in node.children.")
+
+    def __len__(self) -> int:
+        raise beyond("the length of a node is asked for; ask for that of its list of children: len(node.children).")
+
+    def __bool__(self) -> bool:
+        oracle = builder().facts.oracle
+        kind = type(oracle.resolve(self._cortex_hops)) if isinstance(oracle, Seen) else object
+        if hasattr(kind, "__len__") or hasattr(kind, "__bool__"):
+            raise beyond(f"the truth of a {kind.__name__} is asked for. Ask for that of a field: if node.children.")
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        raise beyond("`in` a node: nodes cannot be compared. Compare fields of them: node.label == 3.")
 
     def __getitem__(self, key: object) -> Any:
         raise beyond(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
@@ -289,6 +304,9 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return self._cortex_answer
 
     def __hash__(self) -> int:
+        knowledge = builder().knowledge
+        if knowledge.prefers_calls and knowledge.model.looks_up:
+            prefer_calls(f"node.{self._cortex_name} is looked up: each value would be a kind of node.")
         return hash(self._cortex_tag())
 
     def __bool__(self) -> bool:
@@ -335,7 +353,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         name = self._cortex_name
-        if _indexes_an_array():
+        if indexes_an_array():
             raise fail(
                 f"a NumPy array is indexed with node.{name}, which NumPy would do once, now. Write "
                 f"cortex.embedding(table, node.{name}), or pass the array as a weight."
@@ -468,21 +486,6 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self._cortex_tag() if self._cortex_is_text("the order") else self._cortex_items())
-
-
-def _indexes_an_array() -> bool:
-    """Is the running expression `array[node.NAME]` with a NumPy array? Found by looking up the array's name."""
-    frame, span = user_frame(), user_span()
-    if frame is None or span is None:
-        return False
-    try:
-        expression = ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
-    except SyntaxError:
-        return False
-    if not isinstance(expression, ast.Subscript) or not isinstance(expression.value, ast.Name):
-        return False
-    name = expression.value.id
-    return isinstance(frame.f_locals.get(name, frame.f_globals.get(name)), np.ndarray)
 
 
 Sequence.register(IndexableAttribute)  # so that `match node.children:` tries the patterns of lists

@@ -22,8 +22,9 @@ from cortex.frontend.weights import Source, Weights, mapping_of
 from cortex.runtime.check_module import Example, check_module
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
-from cortex.runtime.node_results import NodeResults, calls_of, chosen
+from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
+from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
 from cortex.schedule.schedule import Schedule
@@ -81,7 +82,10 @@ class CalledAsModule(NotCopied, ABC):
         model, run, request = self._requested(args, kwargs)
         states = run(request, threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
-        return form.returned([states[name] for name in names], self._tensor)
+        arrays = [states[name] for name in names]
+        if self._interface.names_states:
+            return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
+        return form.returned(arrays, self._tensor)
 
     def nodes(self, *args: Any, **kwargs: Any) -> Any:
         """What the module's recursive routine returns at every node: `NodeResults`, or a list of them for a list.
@@ -178,6 +182,8 @@ class CalledAsModule(NotCopied, ABC):
             form, names = model.result()  # after the call, which may have shown new kinds
             found.append((form, [states[name] for name in names]))
         form, columns = found[0]
+        if self._interface.names_states and len(found) == 1:
+            return by_state(form, columns, lambda: self._results_at_nodes(model, run, requests, states, None))
         if len(found) > 1:
             shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
             if len(shapes) > 1:
@@ -192,9 +198,14 @@ class CalledAsModule(NotCopied, ABC):
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
         model, run = self._for(arguments)
         request = model.request(arguments)
-        states = run(request).nodes  # first: it may show new kinds, and modes with them
-        routine = chosen(model.routine_states(), name, self._interface.name)
-        return NodeResults(states, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
+        states = run(request)  # first: it may show new kinds, and modes with them
+        return self._results_at_nodes(model, run, request, states, name)
+
+    def _results_at_nodes(
+        self, model: TorchModel | Serving, run: Executable, request: Any, states: Output, name: str | None
+    ) -> NodeResults:
+        routine = chosen(model.routine_states(), name, self._interface)
+        return NodeResults(states.nodes, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
 
     def _own(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Take out of the arguments of a call what is not the module's."""

@@ -166,7 +166,7 @@ class Signature:
             given = ", ".join(f"'{name}' is a {type(value).__name__}" for name, value in arguments.items())
             raise ModelError(
                 f"{entry.name} is given no structure: {given or 'it has no arguments'}. Give an object with the "
-                "attributes that forward reads.",
+                f"attributes that {entry.routine.label} reads.",
                 span_of_function(entry.routine.function.__code__),
             )
         for name, value in arguments.items():

@@ -6,7 +6,7 @@ constant of its calls. What a model function returns are states, as when it runs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ class FunctionEntry(Entry):
         signature = self.routine.signature
         kept = [p for name, p in signature.parameters.items() if name not in self.weight_parameters]
         found = super().interface(calls)
-        return Interface(self.name, signature.replace(parameters=kept), found.takes_list, found.takes_tuple)
+        return replace(found, signature=signature.replace(parameters=kept), names_states=True)
 
     def calls(self, examples: list[Any]) -> list[tuple[Any, ...]]:
         """The arguments of each example; where there is one parameter only, the example is what it is given."""

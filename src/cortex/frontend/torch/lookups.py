@@ -186,6 +186,11 @@ def _class(kind: type) -> type[Lookup]:
     return type(kind.__name__, (Lookup,) if kind is dict else (kind, Lookup), {})
 
 
+def is_table(held: dict[Any, Any]) -> bool:
+    """Is it a dictionary of numbers that can be looked up with fields of nodes?"""
+    return bool(held) and _number(held) is not None
+
+
 def _number(held: dict[Any, Any]) -> type | None:
     """`int` or `float`, where all values are; None where something else is held, or for something else than words."""
     kinds = set(map(type, held.values()))
