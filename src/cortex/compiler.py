@@ -46,6 +46,7 @@ from cortex.runtime.check_function import check_function
 from cortex.runtime.compiled_function import CompiledFunction
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
+from cortex.runtime.function_executable import FunctionExecutable
 from cortex.runtime.signature import Signature
 from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
@@ -163,16 +164,17 @@ def compile(
         if structures:
             trace.see(structures)
         trace.knowledge.prefers_calls = False
+        made_of = FunctionExecutable if isinstance(model, RecursiveModel) else Executable
         trace.check_fields()
         if isinstance(machine, GpuTarget):
             from cortex.device_compiler import DevicePlan, build_kernels
 
             on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
-            return checked(Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save), trace)
+            return checked(made_of(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save), trace)
         wishes = Wishes(trace, structures, int(table_bytes))
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return checked(  # at once: traces remember this frame, which must not keep what it made
-            Executable(
+            made_of(
                 trace,
                 lambda m, threads: build(m, replace(plan, threads=threads)),
                 threads,
@@ -189,15 +191,23 @@ def compile(
         return made
 
     if isinstance(model, RecursiveModel):
+
+        def by_calls(weights: Any) -> CompiledFunction:
+            meaning = Meaning(children, fields) if check else None
+            entry = FunctionEntry.of(model)
+            return CompiledFunction(entry, Weights(weights), structures, executable, wanted.save, meaning)
+
         by_nodes = False
         try:
             if not model.passed_parameters:
-                return executable(model, weights, structures, prefers_calls=bool(structures))
+                made = executable(model, weights, structures, prefers_calls=bool(structures))
+                assert isinstance(made, FunctionExecutable)
+                made.make_by_calls = by_calls
+                return made
         except Beyond as refusal:
             by_nodes = isinstance(refusal, BetterByCalls)
-        function, meaning = FunctionEntry.of(model), Meaning(children, fields) if check else None
         try:
-            return CompiledFunction(function, Weights(weights), structures, executable, wanted.save, meaning)
+            return by_calls(weights)
         except ModelError:
             if not by_nodes:
                 raise

@@ -29,7 +29,6 @@ from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
 from cortex.frontend.assemble import assemble
-from cortex.frontend.beyond import Beyond
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.depends import depends_on
 from cortex.frontend.explore import Exploration, Guard
@@ -53,9 +52,6 @@ from cortex.ra.ir import Fact, IsLeaf, Model, Test
 from cortex.ra.merge_states import equal_states, merge_states
 
 MOST_REMEMBERED = 64
-BY_CALLS = (
-    "A function that is compiled with such a structure, examples=[tree, ...], may do so: then its calls are seen."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +91,6 @@ class Trace:
         self._waiting: dict[tuple[str, bool, Guard], Any] = {}
         """Nodes that the last walk could not trace yet, each for all that ask and answer as it does."""
         self._checks = 0
-        self._is_done = False  # have all structures been seen that there are to compile for?
         self._too_many = MANY
 
     @contextmanager
@@ -187,7 +182,6 @@ class Trace:
         """
         k = self._knowledge
         assert self._exploration is not None
-        self._is_done = True
         for name in self.accessors.given_fields:
             if name in k.read:
                 continue
@@ -212,8 +206,6 @@ class Trace:
         except Exception as error:
             if isinstance(error, StructureError) and error is not getattr(self.accessors.failure, "error", None):
                 self._refuse_unseen(roots)
-            if isinstance(error, Beyond) and self._is_done:
-                raise ModelError(f"{error.message} {BY_CALLS}", error.span) from None
             raise self._with_place(error, roots, called if names is None else names) from None
 
     def check(self, nodes: Sequence[Any]) -> list[Any]:

@@ -6,6 +6,7 @@ constant of its calls. What a model function returns are states, as when it runs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,9 @@ class FunctionEntry(Entry):
         return [(example,) if one else as_call(example) for example in examples]
 
 
-def with_weights(model: RecursiveModel, args: tuple[Any, ...], kwargs: dict[str, Any], weights: Any) -> dict[str, Any]:
+def with_weights(
+    model: RecursiveModel, args: tuple[Any, ...], kwargs: Mapping[str, Any], weights: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments of a call of a model function, which need not say what the weights are."""
     try:
         given = model.signature.bind_partial(*args, **kwargs).arguments
@@ -71,4 +74,4 @@ def with_weights(model: RecursiveModel, args: tuple[Any, ...], kwargs: dict[str,
         raise fail(f"call of {model.name}{model.signature}: {error}.") from None
     if model.node_parameter not in given:
         raise fail(f"{model.name} is called without a node. Call it on a child: {model.name}(node.left).")
-    return {**dict.fromkeys(model.weight_parameters, weights), **given}
+    return {**dict.fromkeys(model.weight_parameters, next(iter(weights.values()), None)), **given}

@@ -41,6 +41,8 @@ class Language(ABC):
     """Of functions of libraries, under any name."""
     modules: Meanings = ()
     """Of modules of libraries."""
+    knows_leaves = False
+    """Does `node.is_leaf` mean that there are no children, where nodes have no such attribute?"""
 
     @abstractmethod
     def tracing(self, entry: Entry) -> AbstractContextManager[Any]:
@@ -79,6 +81,7 @@ class OwnTensors(Language):
     """Tensors of Cortex, which never change."""
 
     fields = (NodeField, IndexableNodeField)
+    knows_leaves = True
 
     def tracing(self, entry: Entry) -> AbstractContextManager[Any]:
         """Nothing is needed: operators know that a model is traced."""

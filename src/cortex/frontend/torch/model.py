@@ -222,8 +222,7 @@ class TorchModel(TracedModel):
         routine = self.entry.routine_of(model)
         if routine is None:
             return super().call_model(model, args, kwargs)
-        weights = next(iter(self._weights.values()), None)
-        return tracing().call(routine, (), with_weights(model, args, dict(kwargs), weights))
+        return tracing().call(routine, (), with_weights(model, args, kwargs, self._weights))
 
     def shown_states(self) -> tuple[str, ...]:
         """Those that results of routines are made from."""

@@ -18,7 +18,7 @@ from cortex.frontend.computed import Computed, Constant, constant
 from cortex.frontend.facts import ABSENT, Path, Seen
 from cortex.frontend.field_arithmetic import common, is_spread
 from cortex.frontend.signals import NeedsExample
-from cortex.frontend.spans import fail, user_span
+from cortex.frontend.spans import fail, is_printing, user_span
 from cortex.frontend.standin import Attribute, IndexableAttribute, Place
 from cortex.frontend.tensor import Tensor
 from cortex.frontend.torch.calls import said
@@ -40,6 +40,7 @@ from cortex.frontend.torch.steps import (
     TRUTH,
     At,
     Attr,
+    Called,
     Contains,
     Has,
     Steps,
@@ -91,7 +92,11 @@ class TorchNode(Place):
         if type(self._cortex_sample) is dict and name in ("get", "keys", "items", "values"):
             return getattr(self, f"_cortex_{name}")
         found = b.stored(self._cortex_steps, name)
-        return _read(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
+        if found is not ABSENT:
+            return found
+        if name == "is_leaf" and b.language.knows_leaves and not hasattr(self._cortex_sample, name):
+            return not self.children
+        return _read(b, (*self._cortex_steps, Attr(name)))
 
     def _cortex_get(self, key: Any, default: Any = None) -> Any:
         if key in self:
@@ -182,13 +187,21 @@ class TorchNode(Place):
         return Method(self._cortex_steps, self, "__call__")(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return self._cortex_text()
+        return self._cortex_shown("__repr__")
 
     def __str__(self) -> str:
-        return self._cortex_text()
+        return self._cortex_shown("__str__")
 
     def __format__(self, spec: str) -> str:
-        return format(self._cortex_text(), spec)
+        return format(self._cortex_shown("__str__"), spec)
+
+    def _cortex_shown(self, method: str) -> str:
+        """The text of the node, which decides its kind, unless it is only printed or says nothing but an address."""
+        kind: Any = type(self._cortex_sample)
+        says_more = kind.__repr__ is not object.__repr__ or kind.__str__ is not object.__str__
+        if not says_more or is_printing():
+            return self._cortex_text()
+        return str(ask_value((*self._cortex_steps, Attr(method), Called(()))))
 
     def __dir__(self) -> list[str]:
         return dir(self._cortex_sample) if asked_by_user() else []
