@@ -58,7 +58,6 @@ def test_refusals(function: Any) -> None:
 def test_a_method_that_a_node_lacks_raises_as_in_python() -> None:
     fast = cortex.compile(cortex.model(method), WEIGHTS, examples=[node()], check=False)
     assert fast(node())[0].tolist() == [100.0, 100.0]
-    assert fast(SimpleNamespace(size=lambda: 3.0))[0].tolist() == [3.0, 3.0]
 
 
 def division(n: Any, w: Any) -> Any:

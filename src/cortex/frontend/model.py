@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,8 @@ class TracedModel(ABC):
 
     explores = True
     """Can it be traced for assumed nodes? Else only for real ones."""
+    roles: Sequence[Any] = ()
+    """What is known of its routines, where calls are seen."""
     starts_from_nodes = True
     """Are the structures of a request the nodes that `roots` gives?"""
 

@@ -70,15 +70,16 @@ class Role:
         if places is None or places <= self.numbers.get(name, set()):
             return False
         self.numbers.setdefault(name, set()).update(places)
-        self._forget()
+        self.forget()
         return True
 
     def let_return_constants(self) -> None:
         """Which nodes constants are returned for has to be known from now on."""
         self.returns_constants = True
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Learn results anew."""
         self.result = None
         self.stored.clear()
         self.types.clear()
