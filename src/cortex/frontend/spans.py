@@ -42,6 +42,7 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+@lru_cache(maxsize=4096)
 def _is_passed_over(file: str) -> bool:
     return file.startswith((HERE, _torch_folder())) or file in DISPATCHERS
 

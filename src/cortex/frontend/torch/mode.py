@@ -20,7 +20,7 @@ from cortex.frontend.torch.dispatch import Dispatcher
 from cortex.frontend.torch.number import Number, as_torch_takes
 from cortex.frontend.torch.operators.factories import checked_placement
 from cortex.frontend.torch.operators.metadata import CONSTANT, OF_META
-from cortex.frontend.torch.operators.table import table
+from cortex.frontend.torch.operators.table import functions
 from cortex.frontend.torch.refusals import RANDOM, REMEDIES, Unsupported, operator_name
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 
@@ -46,7 +46,7 @@ class TracingMode(TorchFunctionMode):
         if function not in _facts():
             self._note(given)
         if any(map(self._is_symbolic, given)) or (function not in _facts() and any(map(self._is_parameter, given))):
-            written = None if function in table() else decomposed(function)
+            written = None if function in functions() else decomposed(function)
             if function is torch.Tensor.__iter__:
                 return iter(self.dispatcher(torch.Tensor.unbind, args, kwargs))
             if written is None:

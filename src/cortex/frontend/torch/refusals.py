@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import resolve_name
 
-from cortex.errors import ModelError
-from cortex.frontend.spans import fail, running_call
+from cortex.frontend.spans import running_call
 
 SYMBOLS = {
     "__floordiv__": "//", "__rfloordiv__": "//", "__ifloordiv__": "//=", "__mod__": "%", "__rmod__": "%",
@@ -65,7 +64,7 @@ FLOATS = (
 )
 
 REMEDIES = {
-    DECIDES: "__bool__ __contains__ equal allclose isclose is_nonzero",
+    DECIDES: "__bool__ __contains__ equal allclose is_nonzero",
     PYTHON: "item tolist __int__ __float__ __complex__ __index__ __format__",
     ARRAY: "numpy __array__ cpu_numpy __reduce_ex__ __deepcopy__ save storage untyped_storage data_ptr __dlpack__",
     GRADIENTS: "backward requires_grad_ retain_grad register_hook grad autograd",
@@ -102,14 +101,17 @@ class Unsupported(Exception):
     """An operator is known, but not with these arguments; the message says what is accepted."""
 
 
-def remedy(name: str) -> str:
+class NoRule(Unsupported):
+    """There is no rule for an operator, and nothing that it is composed of."""
+
+
+NEVER = frozenset(" ".join(REMEDIES[text] for text in (DECIDES, PYTHON, ARRAY, GRADIENTS)).split()) | {"cuda"}
+"""What cannot be broken down: it leaves torch, or needs values."""
+
+
+def remedy(name: str, otherwise: str = OTHERWISE) -> str:
     """Why the operator is refused, and what to write instead."""
-    return next((text for text, names in REMEDIES.items() if name in names.split()), OTHERWISE)
-
-
-def unsupported(function: Any) -> ModelError:
-    """The error for an operator that cannot be compiled."""
-    return fail(f"{operator_name(function)}: {remedy(plain_name(function))}")
+    return next((text for text, names in REMEDIES.items() if name in names.split()), otherwise)
 
 
 def plain_name(function: Any) -> str:
