@@ -1,14 +1,15 @@
 """From a function of torch to rules: torch itself breaks the function down into ATen operators.
 
 While torch runs a function on tensors without elements, it hands every ATen operator to `AtenMode`, with its arguments
-in the order of the operator's schema. An operator with a rule gives a symbolic tensor; any other is broken down further,
-by what it is composed of in torch or by torch's own table of decompositions, until all have rules. Variants that change
-an argument (`add_`, `out=`) are the operator itself, and then an assignment.
+in the order of the operator's schema. An operator with a rule gives a symbolic tensor; any other is broken down
+further, by what it is composed of in torch or by torch's own table of decompositions, until all have rules. Variants
+that change an argument (`add_`, `out=`) are the operator itself, and then an assignment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -73,7 +74,7 @@ class AtenMode(TorchDispatchMode):
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives, all of whose tensors are symbolic."""
-        with torch._C._AutoDispatchBelowAutograd(), self:
+        with torch._C._AutoDispatchBelowAutograd(), _modes_are_seen(), self:
             return function(*args, **kwargs)
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -102,6 +103,8 @@ class AtenMode(TorchDispatchMode):
             raise
 
     def _computed(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if torch.Tag.nondeterministic_seeded in op.tags:
+            raise self.refused
         return self._wrapped_constant(self.computed(op, args, kwargs))
 
     def _made(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -177,6 +180,16 @@ class AtenMode(TorchDispatchMode):
 def _no_rule(known: Operator) -> NoRule:
     name = f"{known.name}_" if known.changes_first else known.name
     return NoRule(remedy(known.name, remedy(name)))
+
+
+def _modes_are_seen() -> AbstractContextManager[Any]:
+    """Constructors of tensors switch modes off while they iterate over their items."""
+    if not torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.Python):
+        return nullcontext()
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for key in (torch._C.DispatchKey.Python, torch._C.DispatchKey.PythonTLSSnapshot):
+        excluded = excluded.remove(key)
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
 
 
 @lru_cache(maxsize=1)

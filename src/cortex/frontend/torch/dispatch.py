@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -46,6 +47,8 @@ class Dispatcher:
         self.tokens = Tokens()
         self.made: dict[int, list[TorchTensor]] = {}
         """Symbolic tensors by their storage, which they share with what torch makes of them unseen."""
+        self.outermost: Any = None
+        """The function that torch writes in Python, and the user calls, which is running."""
         self.aten = AtenMode(self.symbolic, computed_now, NotConstant)
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -70,8 +73,9 @@ class Dispatcher:
             try:
                 return self._of_constants(function, args, kwargs)
             except NotConstant:
-                text = remedy(plain_name(function), str(why)) if isinstance(why, NoRule) else why
-                raise fail(f"{operator_name(function)}: {text}") from None
+                outermost = self.outermost or function
+                text = remedy(plain_name(outermost), str(why)) if isinstance(why, NoRule) else why
+                raise fail(f"{operator_name(outermost)}: {text}") from None
 
     def _run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """By a function of its own, or as torch breaks it down."""
@@ -83,7 +87,7 @@ class Dispatcher:
         if own is None:
             if (name := plain_name(function)) in NEVER:
                 raise Unsupported(remedy(name))
-            return _told(function, self.aten.run, function, args, kwargs)
+            return _told(self.outermost or function, self.aten.run, function, args, kwargs)
         meta = _told(function, _of_index, function, args) if function in INDEXED else None
         _bind(own, args, kwargs)
         return wrap(plain_name(function), own(*args, **kwargs), meta)
@@ -100,6 +104,15 @@ class Dispatcher:
         if isinstance(x, torch.Tensor):
             return self.noted(TorchTensor(constant(x), meta_of(x), CONSTANT)) if x.is_floating_point() else x
         return type(x)(map(self._as_constant, x)) if type(x) in (list, tuple) else x
+
+    @contextmanager
+    def within(self, function: Any) -> Iterator[None]:
+        """Errors name `function`, unless it is called by another that torch writes in Python."""
+        before, self.outermost = self.outermost, self.outermost or function
+        try:
+            yield
+        finally:
+            self.outermost = before
 
     def noted(self, result: Any) -> Any:
         """`result`, which is remembered if it is a symbolic tensor."""

@@ -84,7 +84,7 @@ REMEDIES = {
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d interpolate unfold fold "
     "grid_sample pixel_shuffle upsample max_pool1d_with_indices max_pool2d_with_indices",
     DENSE: "svd qr inverse det logdet slogdet pinverse cholesky eig eigh solve lstsq matrix_exp lu matrix_power inv "
-    "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve",
+    "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve linalg_svdvals _linalg_svd linalg_eigvals",
     CPU: "cuda half double bfloat16 to type short char byte cfloat",
     MEMORY: "set_ resize_ resize_as_ as_strided as_strided_",
     PADDED: "pack_padded_sequence pad_packed_sequence _pack_padded_sequence _pad_packed_sequence pad_sequence "

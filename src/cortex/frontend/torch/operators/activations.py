@@ -141,7 +141,8 @@ def _native_dropout(input: Any, p: float, train: bool | None) -> Any:
 
 
 RULES: dict[str, Callable[..., Any]] = {
-    "relu": _relu, "hardtanh": _hardtanh, "leaky_relu": _leaky_relu, "elu": _elu, "celu": _celu, "silu": _silu, "mish": _mish,
+    "relu": _relu, "hardtanh": _hardtanh, "leaky_relu": _leaky_relu, "elu": _elu, "celu": _celu, "silu": _silu,
+    "mish": _mish,
     "hardsigmoid": _hardsigmoid, "hardswish": _hardswish, "threshold": _threshold, "rrelu": _rrelu,
     "_prelu_kernel": _prelu, "gelu": _gelu, "softplus": _softplus, "hardshrink": _hardshrink,
     "softshrink": _softshrink, "glu": _glu, "log_sigmoid": _logsigmoid, "native_dropout": _native_dropout,

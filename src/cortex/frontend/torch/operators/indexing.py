@@ -42,8 +42,8 @@ from cortex.frontend.torch.views import Ranges, View, sliced
 from cortex.ra.ir import Param
 
 INDEX = (
-    "an index must be an integer field of a node, as in table[node.word], a constant, or computed by argmax and the like "
-    "from an axis that is not longer. Choose with torch.where, or compute the index when the structure is made."
+    "an index must be an integer field of a node, as in table[node.word], a constant, or computed by argmax and the "
+    "like from an axis that is not longer. Choose with torch.where, or compute the index when the structure is made."
 )
 
 
@@ -125,6 +125,7 @@ def _parse(x: TorchTensor, index: tuple[Any, ...]) -> Index:
 
 
 def whole(item: TorchTensor) -> Integers:
+    """A tensor of integers as what indexes."""
     held = item._cortex_content()
     if item._cortex_meta.dtype is torch.bool:
         raise Unsupported(f"it is indexed with truth values: {DYNAMIC}")
@@ -250,6 +251,7 @@ def put(x: Value, axis: int, at: Integers, new: Content, accumulate: bool = Fals
 
 
 def new_content(value: Any) -> Content:
+    """What a tensor or a number is set to."""
     if isinstance(value, TorchTensor):
         return value._cortex_content()
     if isinstance(value, int) and not isinstance(value, bool):
@@ -342,6 +344,19 @@ def _renormalized(input: TorchTensor, *_: Any) -> Content:
     raise Unsupported("max_norm changes the table whenever it is read. Scale its rows once and leave max_norm out.")
 
 
+def _embedding_bag(
+    input: TorchTensor, weight: TorchTensor, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Value:  # fmt: skip
+    """Rows of a table, summed or averaged, or their largest elements, over the last axis of the indices."""
+    if any(given is not None for given in (offsets, max_norm, per_sample_weights, padding_idx)):
+        raise Unsupported("bags of equal length are accepted: a matrix of indices, without offsets and weights.")
+    rows = as_value(look_up(weight._cortex_content(), ((0, whole(input)),)))
+    found = reduce("max" if mode == "max" else "add", rows, (1,))
+    return arithmetic("div", found, fill(rows.shape[1])) if mode == "mean" else found
+
+
 def _index(input: TorchTensor, indices: list[TorchTensor | None]) -> Content:
     lookups = tuple((axis, whole(at)) for axis, at in enumerate(indices) if at is not None)
     return look_up(input._cortex_content(), lookups, wraps=True)
@@ -352,4 +367,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "one_hot": one_hot, "embedding": _embedding, "embedding_renorm": _renormalized,
 }  # fmt: skip
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"Tensor.__getitem__": _getitem, "Tensor.__setitem__": _setitem}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "Tensor.__getitem__": _getitem, "Tensor.__setitem__": _setitem, "F.embedding_bag": _embedding_bag,
+}  # fmt: skip

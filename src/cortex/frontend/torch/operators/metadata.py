@@ -74,8 +74,8 @@ def _to(input: TorchTensor, *args: Any, **named: Any) -> Any:
                 dtype = each._cortex_meta.dtype
             case torch.dtype():
                 dtype = each
-            case torch.device() if each.type not in ("cpu", "meta"):
-                raise Unsupported(f"a tensor is moved to {each}: {CPU}")
+            case torch.device() | str() if torch.device(each).type not in ("cpu", "meta"):
+                raise Unsupported(f"a tensor is moved to {torch.device(each)}: {CPU}")
     result = input if dtype is None else cast(input, dtype)
     flags = [each for each in args if isinstance(each, bool)]
     copied = named.get("copy", False) or flags[1:] == [True]
@@ -133,7 +133,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"torch.{name}": _of_meta(name) for name in ("numel", "is_floating_point", "is_complex", "is_conj", "is_neg")},
     **{f"Tensor.{name}": _always(value) for name, value in CONSTANT.items()},
     "Tensor.get_device": lambda input: -1,
-    "Tensor.data": _alias, "Tensor.detach_": _same, "Tensor.type": _type, "Tensor.requires_grad_": _requires_grad,
+    "Tensor.data": _alias, "Tensor.detach_": _same, "Tensor.to": _to, "Tensor.type": _type,
+    "Tensor.requires_grad_": _requires_grad,
     "Tensor.__len__": _length,
     "Tensor.item": _number(lambda n: n), "Tensor.__int__": _number(int), "Tensor.__float__": _number(float),
     "Tensor.__index__": _number(int), "Tensor.__bool__": _number(bool), "Tensor.tolist": _to_list,

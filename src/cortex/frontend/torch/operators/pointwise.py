@@ -320,7 +320,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _xor, "logical_not": _not,
     "bitwise_and": _bits("and", "&"), "bitwise_or": _bits("or", "|"), "bitwise_xor": _bits("xor", "^"),
     "bitwise_not": _invert,
-    "clone": _copy, "fill": _fill, "zero": _zero, "copy": _copied,
+    "clone": _copy, "fill": _fill, "zero": _zero, "copy.default": _copied,
 }  # fmt: skip
 
 FUNCTIONS: dict[str, Callable[..., Any]] = dict.fromkeys(("Tensor.__rtruediv__", "Tensor.__rdiv__"), _reciprocal_times)
