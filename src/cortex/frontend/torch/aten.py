@@ -57,12 +57,12 @@ def operator(op: Any) -> Operator:
     return Operator(name, rules().get(f"{name}.{overload}", rules().get(name)), changes_first, outs)
 
 
-class AtenMode(TorchDispatchMode):
+class AtenMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees the ATen operators that torch calls. `constant` gives the content of a real tensor, `computed` what torch
     makes of constants, or raises `NotConstant`."""
 
     def __init__(self, symbolic: Callable[[Any], Any], computed: Callable[..., Any], refused: type[Exception]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.symbolic = symbolic
         self.computed = computed
         self.refused = refused
@@ -94,7 +94,7 @@ class AtenMode(TorchDispatchMode):
                 return self._broken_down(op, known, args, kwargs)
             return self._by_rule(op, known, known.rule, args, kwargs)
         except Unsupported:
-            if known.outs or known.changes_first or op.is_view:
+            if known.outs or known.changes_first or (op.is_view and known.name != "to"):
                 raise
             try:
                 return self._computed(op, args, kwargs)
@@ -132,8 +132,8 @@ class AtenMode(TorchDispatchMode):
             given = tuple(map(checked, args))
             if any(x is not y for x, y in zip(given, args, strict=True)):
                 result = _applied(op, rule, given, kwargs)  # torch computes with integers, and this with floats
-        is_tensor = op.is_view and isinstance(meta, torch.Tensor)
-        if is_tensor and isinstance(result, Value | Integers) and _shares(meta, args[0]._cortex_meta):
+        is_copy = op.is_view and isinstance(result, Value | Integers)
+        if is_copy and isinstance(meta, torch.Tensor) and _shares(meta, args[0]._cortex_meta):
             raise InternalError(f"the rule of {op} copies, and torch does not")
         if known.changes_first:
             if isinstance(result, View):
@@ -146,7 +146,7 @@ class AtenMode(TorchDispatchMode):
         outs = [kwargs.pop(name) for name in known.outs]
         with self:
             found = op._overloadpacket(*args, **kwargs)
-        results = [found] if isinstance(found, torch.Tensor) else list(found)
+        results: list[Any] = [found] if isinstance(found, torch.Tensor) else list(found)
         for out, result in zip(outs, results, strict=True):
             if out._cortex_shape != result._cortex_shape:
                 raise Unsupported(OUT)

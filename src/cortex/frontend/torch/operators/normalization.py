@@ -73,14 +73,11 @@ def _batch_norm(
 def _refuse_training(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float = 0.1, eps: float = 1e-5,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     """F.batch_norm, which would ask for larger batches first."""
     if training or running_mean is None:
         raise Unsupported(TRAINING)
-    given = [
-        None if each is None else TorchTensor(value_of(each)) for each in (weight, bias, running_mean, running_var)
-    ]
-    return TorchTensor(_batch_norm(input, *given, training, momentum, eps))
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 def _group_norm(

@@ -180,7 +180,8 @@ def _inner(input: Any, other: Any) -> Value:
 
 
 RULES: dict[str, Callable[..., Any]] = {
-    "linear": linear, "bilinear": _bilinear, **dict.fromkeys(("matmul", "mm.default", "bmm.default", "mv", "dot", "vdot"), matmul),
-    "inner": _inner, **dict.fromkeys(("addmm.default", "addmv.default", "baddbmm.default"), _addmm), "outer": _outer,
-    "addbmm": _addbmm,     "einsum.default": _einsum, "tensordot": _tensordot,
+    "linear": linear, "bilinear": _bilinear,
+    **dict.fromkeys(("matmul", "mm.default", "bmm.default", "mv", "dot", "vdot"), matmul), "inner": _inner,
+    **dict.fromkeys(("addmm.default", "addmv.default", "baddbmm.default"), _addmm), "addbmm": _addbmm,
+    "outer": _outer, "einsum.default": _einsum, "tensordot": _tensordot,
 }  # fmt: skip
