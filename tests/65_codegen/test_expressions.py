@@ -135,3 +135,13 @@ def test_unbound_variable_is_named(target: Target) -> None:
     f = Func("f", (), (), (Buffer("out", "f32", (Int(1),), Scope.STATE),), (Store("out", (Var("q"),), ONE),))
     with pytest.raises(InternalError, match="'q'"):
         run(f, target, {}, {}, {})
+
+
+def test_constants_of_equal_numbers_keep_their_signs() -> None:
+    """Texts of constants are kept, and 0.0 and -0.0 are equal keys."""
+    from cortex.codegen.llvm.types import float_text
+
+    first = float_text(-0.0), float_text(0.0), float_text(-0.0)
+    assert first[0] == first[2] != first[1]
+    assert float_text(0.0) == first[1]
+    assert float_text(1.0) != float_text(-1.0)

@@ -178,7 +178,7 @@ def padded_elements(shape: tuple[int, ...], align: int) -> int:
     return prod(shape[:-1]) * (-(-shape[-1] // align) * align)
 
 
-def decision_tree(m: Model, routine: str) -> tuple[Any, ...] | None:
+def decision_tree(m: Model, routine: str = "") -> tuple[Any, ...] | None:
     """The guards of the kinds of a routine's positions ("": of the user's nodes).
 
     They are nested ("kind", number) and ("test", test, {answer: subtree}).

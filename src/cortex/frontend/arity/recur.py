@@ -106,6 +106,8 @@ class _Rolling:
         self.types: dict[str, ir.TensorType] = {}
 
     def run(self, lets: tuple[ir.Let, ...], results: tuple[str, ...]) -> Recurrent:
+        if not self.lengths:
+            raise NotAlike("there is no list whose items are taken one after the other")
         kind = unstacked(lets, results, min(self.lengths.values()), self.declared)
         body, results = kind.lets, kind.results
         for relation in self.lengths:
