@@ -97,10 +97,10 @@ def _fields() -> dict[type[Any], tuple[str, ...]]:
 
 
 def _of(module: ModuleType, prefix: str) -> dict[str, type[Any]]:
-    """The nodes and enumerations that a grammar defines."""
+    """The nodes and enumerations of a grammar, in its module or in others of its package."""
     return {
         f"{prefix}.{name}": cls
         for name, cls in inspect.getmembers(module, inspect.isclass)
-        if cls.__module__ == module.__name__
+        if cls.__module__.rpartition(".")[0] == module.__package__
         and (dataclasses.is_dataclass(cls) if issubclass(cls, Node) else issubclass(cls, Enum))
     }

@@ -26,8 +26,14 @@ from typing import Any, Literal, TypeAlias
 
 from cortex.ir.node import Node, node, span_field
 from cortex.ir.source import Span
-from cortex.ra.positions import POSITION as POSITION
-from cortex.ra.positions import Positions as Positions
+from cortex.ra.structure import POSITION as POSITION
+from cortex.ra.structure import Collect as Collect
+from cortex.ra.structure import Each as Each
+from cortex.ra.structure import Gather as Gather
+from cortex.ra.structure import Hop as Hop
+from cortex.ra.structure import Item as Item
+from cortex.ra.structure import Positions as Positions
+from cortex.ra.structure import Slot as Slot
 
 DType = Literal["f32", "i64", "bool"]
 
@@ -38,31 +44,6 @@ class TensorType(Node):
 
     shape: tuple[int, ...]
     dtype: DType = "f32"
-
-
-@node
-class Slot(Node):
-    """The child in the attribute `name` (`node.left`)."""
-
-    name: str
-
-
-@node
-class Item(Node):
-    """Child `index` of the list relation `name` (`node.children[2]`); the kind's guard makes it exist."""
-
-    name: str
-    index: int
-
-
-@node
-class Each(Node):
-    """Each child of the list relation `name` in turn; the let that uses it is per edge of that relation."""
-
-    name: str
-
-
-Hop: TypeAlias = Slot | Item | Each
 
 
 @node
@@ -363,23 +344,6 @@ class Inlined(Node):
     path: tuple[Slot | Item, ...]
     kind: str
     results: tuple[str, ...]
-
-
-@node
-class Collect(Node):
-    """What a node adds to the collection `name`, in order: itself (None), and all that a child adds to it."""
-
-    name: str
-    entries: tuple[Slot | Item | Each | None, ...]
-
-
-@node
-class Gather(Node):
-    """The list relation `name` consists of the nodes in the collection of the child in the slot `start`, in order."""
-
-    name: str
-    start: str
-    collection: str
 
 
 @node

@@ -79,6 +79,8 @@ def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
     memos = {remembered(name): f"what '{name}' remembers" for name in role.changes}
     for name, value in b.results().items():
         seen |= {id(part): memos.get(name, f"node.{name}") for part in _shareable(value)}
+    for entries in (*b.grown.values(), *b.around.grown().values()):
+        seen |= {id(part): "an entry of a list that calls add to" for part in _shareable(entries)}
     arguments = {id(part): name for name, value in given.items() for part in _shareable(value)}
     kept = {arguments[at] for at in {*seen, *map(id, _shareable(result))} if at in arguments}
     shared = ""
@@ -97,8 +99,11 @@ def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
 def _sharing(b: TorchBuilder, result: Any, arguments: set[int]) -> frozenset[tuple[Part, Part]] | None:
     """The parts of what a call has returned and stored that are the same tensor as another one, which is the second.
 
-    None where parts are something else too: views of each other, fields, parameters, arguments, states of others.
+    None where parts are something else too: views of each other, fields, parameters, arguments, states of others,
+    entries of lists that calls add to.
     """
+    if b.role.growing:
+        return None
     role, first, found = b.role, dict[int, tuple[Part, Any]](), set[tuple[Part, Part]]()
     memos = {remembered(name) for name in role.changes}
     for name, value in {**b.results(), "": result}.items():

@@ -1,8 +1,53 @@
-"""Positions: the items of a list, as nodes of the model that are taken one after the other."""
+"""How a model names parts of a structure: the way to a child, positions in a list, and collections of nodes."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from cortex.ir.node import Node, node
+
+
+@node
+class Slot(Node):
+    """The child in the attribute `name` (`node.left`)."""
+
+    name: str
+
+
+@node
+class Item(Node):
+    """Child `index` of the list relation `name` (`node.children[2]`); the kind's guard makes it exist."""
+
+    name: str
+    index: int
+
+
+@node
+class Each(Node):
+    """Each child of the list relation `name` in turn; the let that uses it is per edge of that relation."""
+
+    name: str
+
+
+Hop: TypeAlias = Slot | Item | Each
+
+
+@node
+class Collect(Node):
+    """What a node adds to the collection `name`, in order: itself (None), and all that a child adds to it."""
+
+    name: str
+    entries: tuple[Slot | Item | Each | None, ...]
+
+
+@node
+class Gather(Node):
+    """The list relation `name` consists of the nodes in the collection of the child in the slot `start`, in order."""
+
+    name: str
+    start: str
+    collection: str
+
 
 POSITION = "(position)"
 """What the guards of kinds of positions ask first; no node of the user's is asked."""
