@@ -94,17 +94,6 @@ def forward(self, node):
         return self(node.left) + self(node.right)
     return self.emb(torch.tensor(node.word))
 """,
-    "appended": """
-def encode(self, node, found):
-    h = self.emb(torch.tensor(0 if node.word is None else node.word))
-    if node.left is not None:
-        h = h + self.encode(node.left, found) + self.encode(node.right, found)
-    found.append(h)
-    return h
-def forward(self, node):
-    found = []
-    return self.encode(node, found) + sum(found)
-""",
     "siblings": """
 def encode(self, node, before):
     if node.left is None:
