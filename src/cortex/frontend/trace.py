@@ -9,11 +9,9 @@ nodes have too, and `check` does so where nothing else is new.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -45,6 +43,7 @@ from cortex.frontend.raised import missing, raised
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
+from cortex.frontend.unread_fields import refuse_unread_fields
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
@@ -173,23 +172,9 @@ class Trace:
         return exploration.has_unknown_inner_kinds or (asked == {True} and not exploration.is_complete)
 
     def check_fields(self) -> None:
-        """Refuse names in `fields` that the model never reads.
-
-        While only a structure can tell of some kinds, they may read it yet: a name that looks like one that the model
-        does read gets a warning.
-        """
-        k = self._knowledge
+        """Refuse names in `fields` that the model never reads."""
         assert self._exploration is not None
-        for name in self.accessors.given_fields:
-            if name in k.read:
-                continue
-            close = get_close_matches(name, [read for read in k.read if not self.accessors.renamed(read)], n=1)
-            hint = f"Did you mean '{close[0]}'?" if close else f"It reads {', '.join(k.read) or 'nothing'}."
-            asked = f"fields={{{name!r}: ...}}: model '{self._model.name}'"
-            if self._exploration.is_complete:
-                raise ModelError(f"{asked} never reads node.{name}. {hint}", k.definition)
-            if close:
-                warnings.warn(f"{asked} has not read node.{name} so far. {hint}", stacklevel=3)
+        refuse_unread_fields(self._knowledge, is_complete=self._exploration.is_complete)
 
     def see(self, roots: Iterable[Any], names: Sequence[str] | None = None) -> bool:
         """Trace the kinds of all nodes of the structures with these roots; True if any of them was new.

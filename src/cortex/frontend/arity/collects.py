@@ -18,9 +18,10 @@ Entry = Slot | Item | Each | None
 def rolled_collects(
     traces: Iterable[tuple[Mapping[str, int], tuple[Collect, ...]]],
 ) -> tuple[Collect, ...]:
-    """The entries for any number of children, of which those of each trace are an instance; `NotAlike` where none are."""
+    """The entries for any number of children of which each trace has an instance; `NotAlike` where there are none."""
     found = [
-        tuple(replace(each, entries=_rolled(each.entries, lengths)) for each in collects) for lengths, collects in traces
+        tuple(replace(each, entries=_rolled(each.entries, lengths)) for each in collects)
+        for lengths, collects in traces
     ]
     if any(each != found[0] for each in found):
         raise NotAlike("what it adds to a list depends on the number of its children")
