@@ -169,16 +169,12 @@ def test_errors_of_the_users_code_say_where() -> None:
     fast = cortex.compile(heads.EvenOdd().eval(), examples=[nodes.nary() for _ in range(8)])
     with pytest.raises(ValueError, match="no word today") as raised:
         fast(nodes.Node(1, [nodes.Node(2), Failing(3)]))
-    assert raised.value.__notes__ == [
-        "while reading `word` of root.cortex_argument_tree_even.children_odd[1] (a Failing)"
-    ]
+    assert raised.value.__notes__ == ["while reading `word` of root.tree_even.children_odd[1] (a Failing)"]
 
 
 def test_fields_that_do_not_fit_say_where() -> None:
     fast = cortex.compile(heads.EvenOdd().eval(), examples=[nodes.nary() for _ in range(8)])
-    with pytest.raises(
-        cortex.StructureError, match=r"node at root\.cortex_argument_tree_even \(Node\): field 'word' is 99"
-    ):
+    with pytest.raises(cortex.StructureError, match=r"node at root\.tree_even \(Node\): field 'word' is 99"):
         fast(nodes.Node(99))
 
 
