@@ -131,6 +131,11 @@ class Trace:
         return self._model.name
 
     @property
+    def traced_model(self) -> TracedModel:
+        """The model itself."""
+        return self._model
+
+    @property
     def knowledge(self) -> Knowledge:
         """What was learned of the model."""
         return self._knowledge

@@ -23,7 +23,6 @@ from cortex.frontend.facts import Seen
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.torch.calls import PASSING, Added, CallNode
-from cortex.frontend.torch.state_types import of_type
 from cortex.frontend.torch.unknown import Unknown
 from cortex.ra.ir import Collect, Hop, Item, Length, Slot, State
 
@@ -75,7 +74,7 @@ def added(b: TorchBuilder, where: str, role: Role, steps: Steps, collection: str
     found = []
     for i in range(count):
         states = (b.emit(State(n, (Item(name, i),)), role.types[n].shape) for n in names)
-        found.append(form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)]))
+        found.append(form.rebuild([b.language.of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)]))
     return found
 
 
