@@ -299,7 +299,7 @@ class Trace:
                     done = self._tree.narrowed == now[1]  # else there may be nodes without a kind
             except Restart:
                 self._forget()
-                self._has_forgotten = True
+                self._has_forgotten, done = True, False
         is_new = self._has_forgotten or self.version != before
         self._has_forgotten = False
         if self.known_kinds >= self._too_many:

@@ -23,6 +23,7 @@ from cortex.frontend.facts import Seen
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.torch.calls import PASSING, Added, CallNode
+from cortex.frontend.torch.standins import is_stand_in
 from cortex.frontend.torch.unknown import Unknown
 from cortex.ra.ir import Collect, Hop, Item, Length, Slot, State
 
@@ -156,6 +157,11 @@ def collected_values(b: TorchBuilder) -> dict[str, Value]:
                     "torch.cat([a, b]), or one tuple, (a, b)."
                 )
             entries.append(None)
+            if is_stand_in(item):
+                raise fail(
+                    f"recursive calls add nodes to the list '{collection}'; tensors are accepted. Add what is computed "
+                    "from the node, or list the nodes of the structure before the recursion begins."
+                )
             form, parts = b.values(item)
             if role.collected.setdefault(collection, form) != form:
                 raise fail(
