@@ -102,7 +102,7 @@ def load(
         return made[0][1]
     tensor: Callable[[Any], Any] = np.asarray
     if as_torch:
-        from cortex.frontend.torch.entry import tensor_of as tensor
+        from cortex.frontend.torch.torch_entry import tensor_of as tensor
     serving = [(serving, run) for serving, run in made if serving is not None]
     return LoadedModule(saved.interface, serving, tensor, replace(saved.wanted, cortex=__version__).save)
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from cortex.frontend.model import TracedModel
 
 
+Place = tuple[Any, ...]
+"""A reduction, and where the user's code calls it."""
+
+
 class Knowledge:
     """Relations, field types and state types, filled in as kinds are traced.
 
@@ -64,8 +68,11 @@ class Knowledge:
         """The kind that has been traced for a node like this."""
         self.states: StateForm | None = None
         self.first_kind = ""
+        self.prefers_calls = False
+        """Shall a function be refused that is better compiled by its calls (beyond.py)?"""
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
+        self._over_none: dict[Place, tuple[int, ...] | None] = {}
         self._ask_lengths = False
         self.trees_only = False
         """May a node be below one other node only?"""
@@ -73,6 +80,23 @@ class Knowledge:
         """Is it only found out what there is to be known, before kinds are traced for good?"""
         self._computed: dict[tuple[str, tuple[int, ...] | None], str] = {}
         """Other names of fields that are integers in some kinds and other numbers in other ones, or of other shapes."""
+
+    def shape_over_none(self, place: Place) -> tuple[int, ...] | None:
+        """The shape of a reduction over no children, where calls are seen: a number until another one is known."""
+        return None if self.model.explores else self._over_none.setdefault(place, ())
+
+    def note_reduced(self, place: Place, shape: tuple[int, ...]) -> None:
+        """A reduction has this shape; trace again where it was supposed to be a number."""
+        if self.model.explores or self._over_none.get(place) == shape:
+            return
+        supposed, self._over_none[place] = self._over_none.get(place), shape
+        if supposed == ():
+            self.reduced.clear()
+            for role in self.model.roles:
+                role.forget()
+            raise Restart
+        if supposed is not None:
+            self._over_none[place] = None  # it has several
 
     def note_slot(self, name: str) -> None:
         """`node.NAME` is a child."""

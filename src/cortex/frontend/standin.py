@@ -16,6 +16,7 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_value
+from cortex.frontend.beyond import beyond, prefer_calls
 from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
 from cortex.frontend.computed import Computed, Constant, Named
@@ -36,7 +37,7 @@ from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.indexing_arrays import indexes_an_array
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
-from cortex.frontend.spans import fail
+from cortex.frontend.spans import fail, running_twice
 from cortex.frontend.tensor import Operand, Tensor
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
@@ -63,10 +64,10 @@ class StandIn:
 
     def _cortex_class(self) -> type:
         """What `isinstance(node, Join)` in a model asks for."""
-        raise fail(f"the class of a node is asked for, and {REMEDY}")
+        raise beyond(f"the class of a node is asked for, and {REMEDY}")
 
     def _cortex_text(self) -> str:
-        raise fail("a node is made a text here. Read its fields: str(node.label).")
+        raise beyond("a node is made a text here. Read its fields: str(node.label).")
 
     @property  # type: ignore[misc]  # object's can also be set
     def __class__(self) -> type:
@@ -79,12 +80,14 @@ class StandIn:
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_cortex"):
-            raise fail(f"node.{name} is set here: a model may only read its nodes. Return what it computes as a state.")
+            raise beyond(
+                f"node.{name} is set here: a model may only read its nodes. Return what it computes as a state."
+            )
         object.__setattr__(self, name, value)
 
     def __dir__(self) -> list[str]:
         if asked_by_user():
-            raise fail(LISTED)
+            raise beyond(LISTED)
         return []
 
     def __repr__(self) -> str:
@@ -103,6 +106,8 @@ def read_attribute(owner: StandIn, name: str) -> Any:
     builder().knowledge.read.setdefault(name)
     facts = builder().facts
     path = owner._cortex_path()
+    if path and builder().knowledge.prefers_calls and (running := running_twice()) is not None:
+        prefer_calls(f"{running} calls itself: each depth of a structure would be a kind of node.")
     in_list = any(isinstance(hop, Each) for hop in path)
     if name == "is_leaf" and not builder().knowledge.accessors.renamed(name):
         if in_list:
@@ -137,16 +142,29 @@ class Place(StandIn):
     def __eq__(self, other: object) -> bool:
         if other is None:
             return False
-        raise fail("nodes are compared with ==. Compare fields of them: node.label == 3.")
+        raise beyond("nodes are compared with ==. Compare fields of them: node.label == 3.")
 
     def __hash__(self) -> int:
-        raise fail("a node is used as the key of a dict or a member of a set. Use a field of it: node.label.")
+        raise beyond("a node is used as the key of a dict or a member of a set. Use a field of it: node.label.")
 
     def __iter__(self) -> Iterator[Any]:
-        raise fail("a node cannot be iterated; iterate the list of its children: for k in node.children.")
+        raise beyond("a node cannot be iterated; iterate the list of its children: for k in node.children.")
+
+    def __len__(self) -> int:
+        raise beyond("the length of a node is asked for; ask for that of its list of children: len(node.children).")
+
+    def __bool__(self) -> bool:
+        oracle = builder().facts.oracle
+        kind = type(oracle.resolve(self._cortex_hops)) if isinstance(oracle, Seen) else object
+        if hasattr(kind, "__len__") or hasattr(kind, "__bool__"):
+            raise beyond(f"the truth of a {kind.__name__} is asked for. Ask for that of a field: if node.children.")
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        raise beyond("`in` a node: nodes cannot be compared. Compare fields of them: node.label == 3.")
 
     def __getitem__(self, key: object) -> Any:
-        raise fail(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
+        raise beyond(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
 class Attribute(FieldComparisons, FieldArithmetic, StandIn):
@@ -195,7 +213,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         if self._cortex_computed() is not None:
             raise fail("a number that is computed from fields is used as a node here.")
         if name in UPWARD:
-            raise fail(
+            raise beyond(
                 f"node.{name} is used as a child: a model may only look below the node, or it would not end (P.2). "
                 "Recurse into children; what comes from above has to be a field of the node."
             )
@@ -266,7 +284,9 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     def __contains__(self, item: object) -> bool:
         if self._cortex_is_text("`in`"):
             return item in self._cortex_tag()
-        raise fail(f"`in` node.{self._cortex_name}: nodes cannot be compared. Compare fields of them: node.label == 3.")
+        raise beyond(
+            f"`in` node.{self._cortex_name}: nodes cannot be compared. Compare fields of them: node.label == 3."
+        )
 
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self._cortex_sample(), str):
@@ -296,6 +316,9 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return self._cortex_answer
 
     def __hash__(self) -> int:
+        knowledge = builder().knowledge
+        if knowledge.prefers_calls and knowledge.model.looks_up:
+            prefer_calls(f"node.{self._cortex_name} is looked up: each value would be a kind of node.")
         return hash(self._cortex_tag())
 
     def __bool__(self) -> bool:
@@ -352,7 +375,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""
         name = self._cortex_name
-        raise fail(
+        raise beyond(
             f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
             f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
         )

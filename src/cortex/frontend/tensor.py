@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
 from cortex.frontend import contraction, indexing, movement, pointwise, reduction
+from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.field_shapes import note_shape
 from cortex.frontend.foreign import TORCH, as_operator, foreign, math_function
 from cortex.frontend.power import power
-from cortex.frontend.spans import fail
+from cortex.frontend.spans import fail, running_call
 from cortex.ra.ir import DType, Param
 
 
@@ -217,6 +219,9 @@ class Tensor(Operand):
         return Tensor(pointwise.negate(self._value))
 
     def __bool__(self) -> NoReturn:
+        call = running_call()
+        if call is not None and isinstance(call.func, ast.Name) and call.func.id in ("max", "min"):
+            raise beyond(f"{call.func.id}() of computed values. Call cortex.{call.func.id}imum(x, y).")
         raise self._computed("decide what the model does", "Choose between values with cortex.where(cond, x, y)")
 
     def __int__(self) -> NoReturn:

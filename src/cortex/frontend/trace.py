@@ -130,6 +130,11 @@ class Trace:
         return self._model.name
 
     @property
+    def traced_model(self) -> TracedModel:
+        """The model itself."""
+        return self._model
+
+    @property
     def knowledge(self) -> Knowledge:
         """What was learned of the model."""
         return self._knowledge
@@ -279,7 +284,7 @@ class Trace:
                     done = self._tree.narrowed == now[1]  # else there may be nodes without a kind
             except Restart:
                 self._forget()
-                self._has_forgotten = True
+                self._has_forgotten, done = True, False
         is_new = self._has_forgotten or self.version != before
         self._has_forgotten = False
         if self.known_kinds >= self._too_many:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.supposing import supposing
+from cortex.frontend.beyond import Beyond
 from cortex.frontend.builder import Builder, Value
 from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts, Shapes
@@ -54,7 +55,8 @@ def _run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         return k.model.run(k, facts)
     except ModelError as error:
         # A new error, raised here: its traceback does not lead through the front end.
-        raise ModelError(error.message, error.span or k.definition) from None
+        kind = type(error) if isinstance(error, Beyond) else ModelError
+        raise kind(error.message, error.span or k.definition) from None
 
 
 def _shapes_with_more(k: Knowledge, facts: Facts) -> Shapes:

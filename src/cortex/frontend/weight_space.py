@@ -28,6 +28,10 @@ class WeightSpace:
         self._weights = weights
         self._prefix = prefix
 
+    def _cortex_prefix(self) -> str:
+        """What the names of these weights begin with."""
+        return self._prefix
+
     def all_weights(self) -> Weights:
         """The weights that these are some of."""
         return self._weights

@@ -36,8 +36,8 @@ class LoadedModule(CalledAsModule):
         """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
         known, remedy = self._interface.compiled_in, "Compile the module and save it again."
         if hasattr(weights, "named_parameters") or isinstance(weights, FunctionType):
-            from cortex.frontend.torch.entry import entry_again
             from cortex.frontend.torch.held_tensors import digests
+            from cortex.frontend.torch.torch_entry import entry_again
 
             entry = entry_again(weights, self._interface.name)
             refuse_changed(digests(entry), known, remedy)

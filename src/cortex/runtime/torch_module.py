@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -24,8 +24,9 @@ from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
-from cortex.runtime.node_results import NodeResults, calls_of, chosen
+from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
+from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
 from cortex.schedule.schedule import Schedule
@@ -33,6 +34,7 @@ from cortex.schedule.schedule import Schedule
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.torch_entry import TorchEntry
 
 Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
@@ -55,6 +57,7 @@ class CalledAsModule(NotCopied, ABC):
     """
 
     training = False
+    _what = "module"
     _made: Mapping[Constants, tuple[TorchModel | Serving, Executable]]
 
     def __init__(self, interface: Interface, tensor: Callable[[Any], Any], save: Save) -> None:
@@ -67,7 +70,7 @@ class CalledAsModule(NotCopied, ABC):
         """What made the last call."""
 
     def __repr__(self) -> str:
-        return f"<compiled module {self._interface.name}>"
+        return f"<compiled {self._what} {self._interface.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module returns for these arguments, or for each structure or tuple of arguments of one list.
@@ -89,16 +92,21 @@ class CalledAsModule(NotCopied, ABC):
             return self._called_with_all(batch, threads)
         arguments = self._interface.bind(args, kwargs)
         model, run = self._for(arguments)
+        request = model.request(arguments)
         try:
-            states = run(model.request(arguments), threads=threads)
+            states = run(request, threads=threads)
         except ModelError:
             if not self._takes_constants(model):
                 raise
             model, run = self._for(arguments)
-            states = run(model.request(arguments), threads=threads)
+            request = model.request(arguments)
+            states = run(request, threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
+        arrays = [states[name] for name in names]
+        if self._interface.names_states:
+            return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
         self._expect_more(arguments, model, run)
-        return form.returned([states[name] for name in names], self._tensor)
+        return form.returned(arrays, self._tensor)
 
     def _expect_more(self, arguments: dict[str, Any], model: TorchModel | Serving, run: Executable) -> None:
         """A call has succeeded: have all ready for the next ones that are like it."""
@@ -211,6 +219,8 @@ class CalledAsModule(NotCopied, ABC):
             form, names = model.result()  # after the call, which may have shown new kinds
             found.append((form, [states[name] for name in names]))
         form, columns = found[0]
+        if self._interface.names_states and len(found) == 1:
+            return by_state(form, columns, lambda: self._results_at_nodes(model, run, requests, states, None))
         if len(found) > 1:
             shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
             if len(shapes) > 1:
@@ -225,9 +235,14 @@ class CalledAsModule(NotCopied, ABC):
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
         model, run = self._for(arguments)
         request = model.request(arguments)
-        states = run(request).nodes  # first: it may show new kinds, and modes with them
-        routine = chosen(model.routine_states(), name, self._interface.name)
-        return NodeResults(states, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
+        states = run(request)  # first: it may show new kinds, and modes with them
+        return self._results_at_nodes(model, run, request, states, name)
+
+    def _results_at_nodes(
+        self, model: TorchModel | Serving, run: Executable, request: Any, states: Output, name: str | None
+    ) -> NodeResults:
+        routine = chosen(model.routine_states(), name, self._interface)
+        return NodeResults(states.nodes, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
 
     def _own(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Take out of the arguments of a call what is not the module's."""
@@ -299,89 +314,23 @@ class CalledAsModule(NotCopied, ABC):
         """What there is to save."""
 
 
-class CompiledModule(CalledAsModule):
-    """A module that was compiled in this process; it returns torch tensors.
+class CompiledHere(CalledAsModule):
+    """What was compiled in this process. Calls with other constants (a flag, a name) are compiled when first made."""
 
-    Calls with other constants (a flag, a name) are compiled when they are first made.
-    """
+    _entry: Entry
+    _examples: list[dict[str, Any]]
 
-    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save, check: bool) -> None:
-        from cortex.frontend.torch.entry import as_call, gradients_wanted, tensor_of
-        from cortex.frontend.torch.held_tensors import digests, outside
-
-        calls = [as_call(example) for example in examples or []]
-        super().__init__(replace(entry.interface(calls), outside=outside(entry)), tensor_of, save)
-        self._entry = entry
-        self._digests = digests(entry)
-        """Of tensors, as they were when the programs were compiled."""
-        self._read = self._digests
-        """The same, when the module was last read."""
-        self._is_for_training = gradients_wanted if entry.is_trained else None
-        self._examples = [self._interface.bind(call, {}) for call in calls]
+    def __init__(
+        self, interface: Interface, tensor: Callable[[Any], Any], save: Save, compile: Compile, weights: Weights
+    ) -> None:
+        super().__init__(interface, tensor, save)
         self._compile = compile
         self._lock = Lock()
         self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
         self._by_value: set[Constants] = set()
         """Calls whose numbers cannot be data, so that there is a program for each."""
-        self._weights = Weights(entry.weights)
-        """The module's, until a program has them in memory."""
-        for arguments in self._examples:
-            self._for(arguments)
-        self._weights.own()
-        if check:
-            self._check()
-
-    def _check(self) -> None:
-        """Compare with the module itself."""
-        for key, (model, run) in self._made.items():
-            named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
-            alike = [each for each in named if self._known(each.arguments) == key]
-            check_module(self._entry, model, run, alike)
-
-    def update(self, weights: Any) -> None:
-        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
-        from cortex.frontend.torch.held_tensors import compiled_in, digests
-
-        with self._lock:
-            entry = self._entry.again(weights)
-            known = compiled_in(self._entry, self._digests)
-            if entry is not None:
-                found = digests(entry)
-                is_same = all(found.get(name) == text for name, text in known.items())
-                if is_same and self._untied(entry.weights) is None:
-                    self._take(entry.weights)
-                else:
-                    self._compile_again(entry, found)
-                self._read = digests(self._entry)
-                return
-            new = mapping_of(weights)
-            same = {name: digest(x) for name, x in new.items() if name in known}
-            refuse_changed(same, known, "Load them into the module, and call update(module).")
-            if (untied := self._untied(new)) is not None:
-                raise ModelError(
-                    f"update: '{untied[0]}' and '{untied[1]}' were one tensor when the module was compiled, and are "
-                    "different here. Load them into the module, and call update(module)."
-                )
-            self._take(new)
-            now = digests(self._entry)
-            left = [name for name in self._interface.outside if name not in new]
-            changed = next((name for name in left if now.get(name) != self._read[name]), None)
-            if changed is not None:
-                warnings.warn(
-                    f"update is given a state_dict, which does not have '{changed}'; that has changed since the module "
-                    "was read, and stays as it was in the compiled module. update(module) reads it.",
-                    stacklevel=2,
-                )
-
-    def _untied(self, weights: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Two names of one tensor of the module as it was compiled whose values are different now."""
-        first: dict[int, str] = {}
-        for name, tensor in self._entry.weights.items():
-            other = first.setdefault(id(tensor), name)
-            is_given = other != name and {name, other} <= weights.keys()
-            if is_given and digest(weights[name]) != digest(weights[other]):
-                return other, name
-        return None
+        self._weights = weights
+        """Those that were given, until a program has them in memory."""
 
     def _take(self, weights: Source) -> None:
         """Have weights that the same programs compute with."""
@@ -390,37 +339,12 @@ class CompiledModule(CalledAsModule):
             self._weights.own()
         update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
 
-    def _compile_again(self, entry: Entry, found: dict[str, str]) -> None:
-        """Have a module whose programs are other ones."""
-        from cortex.frontend.torch.held_tensors import outside
-
-        entry.refuse_unfit()
-        before, self._entry = self._entry, entry
-        weights, made = Weights(entry.weights), {}
-        try:
-            for key, (model, _) in self._made.items():
-                made[key] = self._make(model.signature.example, key, weights)
-                weights = made[key][1].given_weights
-        except BaseException:
-            self._entry = before
-            raise
-        for _, run in self._made.values():
-            run.retire()
-        weights.own()
-        self._made, self._weights, self._digests = made, Weights() if made else weights, found
-        self._interface = replace(self._interface, outside=outside(entry))
-
-    def _described(self) -> Interface:
-        from cortex.frontend.torch.held_tensors import compiled_in
-
-        return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
-
     def _parts(self) -> list[Part]:
         with self._lock:
             if not self._made:
                 raise ModelError(
-                    f"module '{self._entry.name}' is saved before it was compiled for any call. Pass examples=[tree, "
-                    "...] to cortex.compile, or call the compiled module first."
+                    f"{self._what} '{self._entry.name}' is saved before it was compiled for any call. Pass examples="
+                    f"[tree, ...] to cortex.compile, or call the compiled {self._what} first."
                 )
             return [replace(run.part(), serving=model.serving(key)) for key, (model, run) in self._made.items()]
 
@@ -471,6 +395,114 @@ class CompiledModule(CalledAsModule):
         alike = [example for example, keys in zip(self._examples, constants, strict=True) if key in keys]
         requests = [signature.request(example) for example in alike or [arguments]]
         return model, self._compile(model, weights, requests)
+
+    def _examples_by_program(self) -> Iterator[tuple[TorchModel, Executable, list[Example]]]:
+        """Each program, and the examples that it computes."""
+        named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
+        for key, (model, run) in self._made.items():
+            yield model, run, [each for each in named if self._known(each.arguments) == key]
+
+
+class CompiledModule(CompiledHere):
+    """A module that was compiled in this process; it returns torch tensors."""
+
+    def __init__(
+        self, entry: TorchEntry, examples: list[Any] | None, compile: Compile, save: Save, check: bool
+    ) -> None:
+        from cortex.frontend.torch.entry import as_call
+        from cortex.frontend.torch.held_tensors import digests, outside
+        from cortex.frontend.torch.torch_entry import gradients_wanted, tensor_of
+
+        calls = [as_call(example) for example in examples or []]
+        face, weights = replace(entry.interface(calls), outside=outside(entry)), Weights(entry.weights)
+        super().__init__(face, tensor_of, save, compile, weights)
+        self._entry: TorchEntry = entry
+        self._digests = digests(entry)
+        """Of tensors, as they were when the programs were compiled."""
+        self._read = self._digests
+        """The same, when the module was last read."""
+        self._is_for_training = gradients_wanted if entry.is_trained else None
+        self._examples = [self._interface.bind(call, {}) for call in calls]
+        for arguments in self._examples:
+            self._for(arguments)
+        self._weights.own()
+        if check:
+            self._check()
+
+    def _check(self) -> None:
+        """Compare with the module itself."""
+        for model, run, alike in self._examples_by_program():
+            check_module(self._entry, model, run, alike)
+
+    def update(self, weights: Any) -> None:
+        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
+        from cortex.frontend.torch.held_tensors import compiled_in, digests
+
+        with self._lock:
+            entry = self._entry.again(weights)
+            known = compiled_in(self._entry, self._digests)
+            if entry is not None:
+                found = digests(entry)
+                is_same = all(found.get(name) == text for name, text in known.items())
+                if is_same and self._untied(entry.weights) is None:
+                    self._take(entry.weights)
+                else:
+                    self._compile_again(entry, found)
+                self._read = digests(self._entry)
+                return
+            new = mapping_of(weights)
+            same = {name: digest(x) for name, x in new.items() if name in known}
+            refuse_changed(same, known, "Load them into the module, and call update(module).")
+            if (untied := self._untied(new)) is not None:
+                raise ModelError(
+                    f"update: '{untied[0]}' and '{untied[1]}' were one tensor when the module was compiled, and are "
+                    "different here. Load them into the module, and call update(module)."
+                )
+            self._take(new)
+            now = digests(self._entry)
+            left = [name for name in self._interface.outside if name not in new]
+            changed = next((name for name in left if now.get(name) != self._read[name]), None)
+            if changed is not None:
+                warnings.warn(
+                    f"update is given a state_dict, which does not have '{changed}'; that has changed since the module "
+                    "was read, and stays as it was in the compiled module. update(module) reads it.",
+                    stacklevel=2,
+                )
+
+    def _untied(self, weights: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Two names of one tensor of the module as it was compiled whose values are different now."""
+        first: dict[int, str] = {}
+        for name, tensor in self._entry.weights.items():
+            other = first.setdefault(id(tensor), name)
+            is_given = other != name and {name, other} <= weights.keys()
+            if is_given and digest(weights[name]) != digest(weights[other]):
+                return other, name
+        return None
+
+    def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
+        """Have a module whose programs are other ones."""
+        from cortex.frontend.torch.held_tensors import outside
+
+        entry.refuse_unfit()
+        before, self._entry = self._entry, entry
+        weights, made = Weights(entry.weights), {}
+        try:
+            for key, (model, _) in self._made.items():
+                made[key] = self._make(model.signature.example, key, weights)
+                weights = made[key][1].given_weights
+        except BaseException:
+            self._entry = before
+            raise
+        for _, run in self._made.values():
+            run.retire()
+        weights.own()
+        self._made, self._weights, self._digests = made, Weights() if made else weights, found
+        self._interface = replace(self._interface, outside=outside(entry))
+
+    def _described(self) -> Interface:
+        from cortex.frontend.torch.held_tensors import compiled_in
+
+        return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
 
 
 def update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...], share: bool = False) -> None:

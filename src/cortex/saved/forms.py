@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from cortex.cache.encoding import decode, encode
+from cortex.frontend.state import StateRecord
 from cortex.frontend.torch.forms import Form
 
 ELEMENT_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64")
@@ -72,8 +73,8 @@ def _class(module: str, name: str, fields: tuple[str, ...]) -> type | None:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = vars(found).get(part) if hasattr(found, "__dict__") else None
-    if not isinstance(found, type):
-        return None
+    if not isinstance(found, type) or found is StateRecord:
+        return found if found is StateRecord else None
     if issubclass(found, tuple):
         return found if getattr(found, "_fields", None) == fields else None
     is_same = dataclasses.is_dataclass(found) and tuple(f.name for f in dataclasses.fields(found)) == fields

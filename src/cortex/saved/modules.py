@@ -35,6 +35,7 @@ def encode_interface(interface: Interface) -> dict[str, Any]:
         "parameters": [[p.name, int(p.kind), _default(p)] for p in parameters],
         "outside": list(interface.outside),
         "compiled_in": dict(interface.compiled_in),
+        "names_states": interface.names_states,
     }
 
 
@@ -53,6 +54,7 @@ def decode_interface(data: Any) -> Interface:
         takes_tuple,
         tuple(map(str, outside)),
         {str(name): str(text) for name, text in compiled_in.items()},
+        bool(data.get("names_states", False)),
     )
 
 

@@ -22,8 +22,9 @@ from torch import nn
 
 import cortex
 from cortex import _native
-from cortex.frontend.torch.entry import Entry, Signature, as_call
+from cortex.frontend.torch.entry import Signature, as_call
 from cortex.frontend.torch.model import TorchModel
+from cortex.frontend.torch.torch_entry import TorchEntry
 from cortex.frontend.trace import Trace
 from cortex.frontend.weights import Weights
 from cortex.runtime.linearize import linearizer_spec
@@ -76,7 +77,7 @@ def seeds() -> None:
 
 
 def traced(module: Any, examples: list[Any]) -> tuple[Trace, Callable[[Any], Any], TorchModel]:
-    entry = Entry.of_module(module)
+    entry = TorchEntry.of_module(module)
     face = entry.interface([])
     calls = [face.bind(as_call(example), {}) for example in examples]
     signature = Signature.of(entry, calls[0], ())

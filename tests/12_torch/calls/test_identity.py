@@ -6,8 +6,10 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -162,12 +164,17 @@ def test_hash_of_a_node_is_refused(golden: Callable[[str, str], None]) -> None:
 
 @cortex.model
 def compares(node: Any, w: Any) -> Any:
-    if node.is_leaf:
+    if node.left is None:
         return w.b * node.x
     return compares(node.left) * (2.0 if node.left is node.right else 1.0) + compares(node.right)
 
 
-def test_a_model_function_that_compares_nodes_is_refused(golden: Callable[[str, str], None]) -> None:
-    with pytest.raises(cortex.ModelError) as raised:
-        cortex.compile(compares, {"b": torch.ones(2).numpy()})
-    golden("errors/frontend/compares_nodes", str(raised.value).partition("\n")[0])
+def test_a_model_function_may_compare_nodes() -> None:
+    def leaf(x: float) -> Any:
+        return SimpleNamespace(left=None, right=None, x=x)
+
+    shared, weights = leaf(3.0), {"b": torch.ones(2).numpy()}
+    twice, once = SimpleNamespace(left=shared, right=shared), SimpleNamespace(left=leaf(3.0), right=leaf(3.0))
+    fast = cortex.compile(compares, weights, examples=[once], check=False)
+    for tree in (once, twice, SimpleNamespace(left=twice, right=once), SimpleNamespace(left=twice, right=twice)):
+        assert np.array_equal(fast(tree)[0], compares(tree, weights))

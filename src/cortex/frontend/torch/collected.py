@@ -24,7 +24,7 @@ from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.torch.calls import PASSING, Added, CallNode
 from cortex.frontend.torch.shared_tensors import freeze
-from cortex.frontend.torch.state_types import of_type
+from cortex.frontend.torch.standins import is_stand_in
 from cortex.frontend.torch.unknown import Unknown
 from cortex.ra.ir import Collect, Hop, Item, Length, Slot, State
 
@@ -76,7 +76,7 @@ def added(b: TorchBuilder, where: str, role: Role, steps: Steps, collection: str
     found = []
     for i in range(count):
         states = (b.emit(State(n, (Item(name, i),)), role.types[n].shape) for n in names)
-        found.append(form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)]))
+        found.append(form.rebuild([b.language.of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)]))
     freeze("an entry of a list that recursive calls add to", found)
     return found
 
@@ -161,6 +161,11 @@ def collected_values(b: TorchBuilder) -> dict[str, Value]:
                     "torch.cat([a, b]), or one tuple, (a, b)."
                 )
             entries.append(None)
+            if is_stand_in(item):
+                raise fail(
+                    f"recursive calls add nodes to the list '{collection}'; tensors are accepted. Add what is computed "
+                    "from the node, or list the nodes of the structure before the recursion begins."
+                )
             form, parts = b.values(item)
             if role.collected.setdefault(collection, form) != form:
                 raise fail(

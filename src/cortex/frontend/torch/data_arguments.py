@@ -10,7 +10,6 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cortex.frontend.computed import constant
-from cortex.frontend.torch.number import Number, as_field, known
 from cortex.frontend.torch.passed_numbers import Data, Numbers, is_number_or_text
 from cortex.frontend.torch.passed_numbers import Number as Passed
 
@@ -37,14 +36,14 @@ class DataArguments:
         """The arguments of a call, in which numbers of fields stay what they are only where they are data."""
         found: dict[str, Any] = {}
         for name, value in arguments.items():
-            field = as_field(value)
+            field = b.language.as_field(value)
             if _is_field(field) and (routine.key, name) not in self._constant:
                 self._add(b, routine, name)
                 found[name] = field
-            elif _is_field(field) and type(value) is not Number:
+            elif _is_field(field) and field is value:
                 found[name] = field._cortex_tag()
             else:
-                found[name] = known(value)
+                found[name] = b.language.known(value)
         return found
 
     def taken_out(self, b: TorchBuilder, routine: Routine, arguments: dict[str, Any]) -> Numbers:

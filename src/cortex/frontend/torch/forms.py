@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from cortex.errors import StructureError
 from cortex.frontend.spans import fail
+from cortex.frontend.state import StateRecord
 
 Path: TypeAlias = tuple[Any, ...]
 """The keys that lead to a part."""
@@ -200,10 +201,19 @@ def _is_number(x: Any) -> bool:
 def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     if hasattr(made, "_make"):
         return made._make(values)
+    if made is StateRecord:
+        return StateRecord(dict(zip(keys, values, strict=True)))
     record: Any = object.__new__(made)  # without __init__, which may take other arguments
     for key, value in zip(keys, values, strict=True):
         object.__setattr__(record, key, value)
     return record
+
+
+def parts_of(value: Any) -> list[Any] | None:
+    """What a collection holds; None of anything else."""
+    if isinstance(value, tuple | list | StateRecord):
+        return list(value)
+    return list(value.values()) if isinstance(value, dict) else None
 
 
 def flatten(result: Any, kind_of: KindOf, numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
@@ -224,6 +234,8 @@ def _form(x: Any, kind_of: KindOf, tensors: list[Any], numbers: Collection[Path]
             keys, values, kind = tuple(range(len(x))), list(x), "tuple" if isinstance(x, tuple) else "list"
         case dict():
             keys, values, kind = tuple(x), list(x.values()), "dict"
+        case StateRecord():
+            keys, values, kind = tuple(x._tensors), list(x), "record"
         case _ if isinstance(x, PLAIN):
             return Form("plain", x)
         case Grown(name):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.language import is_of_request
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
-from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Inherited, Passed
 from cortex.frontend.torch.standins import TorchNode
 
@@ -20,7 +20,7 @@ def given_argument(b: TorchBuilder, name: str, value: Any, forms: dict[str, Form
     """What a role knows of an argument whose form is in `forms` if it is computed."""
     if name in forms:
         return Passed(forms[name])
-    if isinstance(value, RequestTensor):
+    if is_of_request(value):
         return Inherited(value._cortex_functions)
     if isinstance(value, TorchNode | NodeList | NodeTuple):
         raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")

@@ -38,6 +38,8 @@ class Interface:
     """Tensors that it computes with and that are in no state_dict."""
     compiled_in: Mapping[str, str] = field(default_factory=dict)
     """Digests of the tensors whose elements are part of the program; see held_tensors.py."""
+    names_states: bool = False
+    """Is it a model function, whose results are states by name?"""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""

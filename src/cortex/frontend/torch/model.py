@@ -15,7 +15,7 @@ from cortex.frontend.arity.mentions import Mentions, mentions
 from cortex.frontend.builder import Builder, Value, building
 from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.model import Results, TracedModel
+from cortex.frontend.model import RecursiveModel, Results, TracedModel
 from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, refusals
@@ -32,6 +32,7 @@ from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
 from cortex.frontend.torch.forms import Form, Path
+from cortex.frontend.torch.function_entry import with_weights
 from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
@@ -39,20 +40,16 @@ from cortex.frontend.torch.links import Links, no_base_case
 from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
-from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.passed_numbers import Data
-from cortex.frontend.torch.record import start
-from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.results import lets_of, returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
-from cortex.frontend.torch.standins import TorchNode, present
-from cortex.frontend.torch.state_types import of_type
+from cortex.frontend.torch.standins import TorchNode, present, tracing
 from cortex.frontend.torch.steps import Attr, Given, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
@@ -88,6 +85,7 @@ class TorchModel(TracedModel):
         self._unconfirmed: list[Once] = []  # traced once
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
+        self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
         self.kept: list[Any] = []  # what nodes are compared with by identity
         self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
         self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
@@ -131,7 +129,8 @@ class TorchModel(TracedModel):
         return TorchAccessors(fields, children, self.links.itemize)
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
-        """None: other arguments come with requests."""
+        """None: other arguments come with requests, and a function keeps its weights."""
+        self._weights = dict.fromkeys(self.entry.weight_parameters, weights)
         return {}
 
     def mentions(self) -> Mentions:
@@ -181,7 +180,7 @@ class TorchModel(TracedModel):
         """Learn from one run of the module itself which routines are recursive, and what that makes of the nodes."""
         given = next((r.arguments for r in requests if isinstance(r, Request)), None)
         if given is not None:
-            self.routines, self.mode = start(self.entry, self.mode, given)
+            self.routines, self.mode = self.entry.start(self.mode, given)
             k.accessors.of_calls = self.mode == "calls"
         return self.mode == "calls"
 
@@ -222,11 +221,17 @@ class TorchModel(TracedModel):
             self.entry.traced(),
             stood_for,
             b.around.watched(),
-            tracing_mode(self.entry.params, self.entry.buffers_read),
-            RowByRow(),
+            self.entry.language.tracing(self.entry),
             self.texts.tried(),
         ):
             yield b
+
+    def call_model(self, model: RecursiveModel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A model function is called: as its routine, unless a module does so."""
+        routine = self.entry.routine_of(model)
+        if routine is None:
+            return super().call_model(model, args, kwargs)
+        return tracing().call(routine, (), with_weights(model, args, kwargs, self._weights))
 
     def shown_states(self) -> tuple[str, ...]:
         """Those that results of routines are made from."""
@@ -288,7 +293,8 @@ class TorchModel(TracedModel):
         match self.mode:
             case "plain":
                 if not self.roles:
-                    self.roles.append(Role(self.name, self.entry.routine, *self.signature.given()))
+                    node, given = self.signature.given()
+                    self.roles.append(Role(self.name, self.entry.routine, node, {**given, **self._weights}))
                 return self.roles[0], self.roles[0].tag
             case "headed":
                 is_node = b.facts.ask(IsNone(b.accessors.name((Attr(HEAD),))))
@@ -311,11 +317,11 @@ class TorchModel(TracedModel):
     def _head_arguments(self, b: TorchBuilder) -> dict[str, Any]:
         """What stands for the arguments of forward."""
         found: dict[str, Any] = {}
-        for name, value in self.signature.example.items():
+        for name, value in {**self.signature.example, **self._weights}.items():
             if name in self.signature.nodes or name in self.signature.numbers:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
-                found[name] = RequestTensor(name, value)
+                found[name] = b.language.request_tensor(name, value)
             else:
                 found[name] = self._tables.argument(name, deepcopy(value)) if type(value) in FRESH else value
         return found
@@ -333,9 +339,9 @@ class TorchModel(TracedModel):
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
                 states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
-                return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
+                return form.rebuild([b.language.of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
-                return RequestTensor(name, self._node(b).given[name], functions)
+                return b.language.request_tensor(name, self._node(b).given[name], functions)
             case Collecting():
                 return blurred(list, f"'{name}'")
             case Content(_, content):

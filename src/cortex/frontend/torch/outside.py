@@ -14,20 +14,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import torch
-
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.if_loaded import torchs_own
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred, is_added_to
 
 PLAIN = (str, int, float, bool)
 COLLECTIONS = (dict, list, set, deque)
 MISSING = object()
-TORCHS_OWN = frozenset(vars(torch.nn.Module()))
-"""Attributes in which torch keeps parameters, buffers, hooks and the like."""
-UNWATCHED = TORCHS_OWN - {"_parameters", "_buffers", "_modules"}
+WATCHED = frozenset(("_parameters", "_buffers", "_modules"))
+"""Of what torch keeps in modules, attributes that calls may not change."""
 DEPTH = 3
 """Collections inside collections are looked into this far."""
 
@@ -89,7 +87,8 @@ class Space:
         if isinstance(holder, ClassAttributes):
             return holder.data()
         if self.names is None:
-            return [(name, value) for name, value in dict.items(holder) if name not in UNWATCHED]
+            unwatched = torchs_own() - WATCHED
+            return [(name, value) for name, value in dict.items(holder) if name not in unwatched]
         found = [(name, dict.get(holder, name, MISSING)) for name in self.names]  # a scope has its own `get`
         return [(name, value) for name, value in found if value is not MISSING]
 
@@ -215,7 +214,7 @@ class Outside:
                     blur(value, where) if isinstance(value, FRESH) else each.update({name: Unknown(where)})
 
     def _changed(self, place: Place, value: Any, at_end_of_call: bool) -> None:
-        if place[1] in TORCHS_OWN:
+        if place[1] in torchs_own():
             raise fail(
                 f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
                 "Use a local variable."

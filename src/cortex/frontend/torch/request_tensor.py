@@ -62,6 +62,8 @@ class RowByRow(TorchFunctionMode):
 class RequestTensor:
     """The tensor, and the functions that were applied to it as a whole, row by row."""
 
+    _cortex_is_of_request = True
+
     def __init__(self, name: str, sample: Any, functions: tuple[RowFunction, ...] = ()) -> None:
         self._cortex_name = name
         self._cortex_sample = sample

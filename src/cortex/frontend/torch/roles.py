@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, grown, varying
 from cortex.frontend.torch.passed_numbers import Data
-from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
+from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import Fact, TensorType
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.request_tensor import RowFunction
 
 Part: TypeAlias = tuple[str, int]
 """A tensor that a call leaves: the attribute that it stores, "" for its result, and the number in its form."""
@@ -91,7 +94,7 @@ class Role:
         if places is None or places <= self.numbers.get(name, set()):
             return False
         self.numbers.setdefault(name, set()).update(places)
-        self._forget()
+        self.forget()
         return True
 
     def learn_lists(self, known: Form, found: Form) -> bool:
@@ -106,9 +109,10 @@ class Role:
     def let_return_constants(self) -> None:
         """Which nodes constants are returned for has to be known from now on."""
         self.returns_constants = True
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Learn results anew."""
         self.result = None
         self.stored.clear()
         self.types.clear()
@@ -175,4 +179,4 @@ def key_of(value: Any) -> tuple[Any, ...]:
     """Equal for arguments that make no difference to a role."""
     if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content | Data):
         return (type(value), value)
-    return (id(value),)
+    return ("weights", value._cortex_prefix()) if isinstance(value, WeightSpace) else (id(value),)

@@ -14,16 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from cortex.errors import ModelError
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.categories import is_data
 from cortex.frontend.torch.forms import flatten
-from cortex.frontend.torch.number import known
+from cortex.frontend.torch.if_loaded import is_torch_tensor
 from cortex.frontend.torch.roles import Part, remembered
-from cortex.frontend.torch.tensor import TorchTensor
-from cortex.frontend.torch.views import View
 from cortex.ir.source import Span
 
 if TYPE_CHECKING:
@@ -60,7 +56,7 @@ class Lent:
 def lend(what: str, value: Any, span: Span | None, *, tensors: bool = True) -> Lent:
     """Keep a value that others can see from being changed: tensors at once, collections at the end of the call."""
     for part in _contents(value):
-        if tensors and isinstance(part, TorchTensor):
+        if tensors and is_changeable(part):
             part._cortex_frozen = lost(what)
     return Lent(what, value, list(_contents(value)), span)
 
@@ -68,7 +64,7 @@ def lend(what: str, value: Any, span: Span | None, *, tensors: bool = True) -> L
 def freeze(what: str, value: Any) -> None:
     """Keep the tensors of a value from being changed from now on."""
     for part in _contents(value):
-        if isinstance(part, TorchTensor):
+        if is_changeable(part):
             base_of(part)._cortex_frozen = lost(what)
 
 
@@ -86,7 +82,7 @@ def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
     shared = ""
     for part in _parts(result):
         shared = shared or _shared_with(part, seen, arguments)
-        seen.setdefault(id(base_of(part) if isinstance(part, TorchTensor) else part), "another part of it")
+        seen.setdefault(id(base_of(part) if is_changeable(part) else part), "another part of it")
     same = _sharing(b, result, set(arguments))
     is_other = bool(b.model.in_place.names) and same not in role.sharings
     role.sharings.add(same)
@@ -107,10 +103,10 @@ def _sharing(b: TorchBuilder, result: Any, arguments: set[int]) -> frozenset[tup
     role, first, found = b.role, dict[int, tuple[Part, Any]](), set[tuple[Part, Part]]()
     memos = {remembered(name) for name in role.changes}
     for name, value in {**b.results(), "": result}.items():
-        for i, x in enumerate(flatten(known(value), b.kind_of, role.numbers.get(name, ()))[1]):
-            if isinstance(x, Attribute) or (isinstance(x, torch.Tensor) and not isinstance(x, TorchTensor)):
+        for i, x in enumerate(flatten(b.language.known(value), b.kind_of, role.numbers.get(name, ()))[1]):
+            if isinstance(x, Attribute) or (is_torch_tensor(x) and not is_changeable(x)):
                 return None
-            if not isinstance(x, TorchTensor):
+            if not is_changeable(x):
                 continue
             base = base_of(x)
             part, other = (name, i), first.setdefault(id(base), ((name, i), x))
@@ -127,9 +123,9 @@ def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> 
     """What a part of a result also is; "" if it is nothing else."""
     if isinstance(part, Attribute) and is_data(part._cortex_sample()):
         return f"node.{part._cortex_name}"
-    if isinstance(part, torch.Tensor) and not isinstance(part, TorchTensor):
+    if is_torch_tensor(part) and not is_changeable(part):
         return "a parameter or a constant"
-    if isinstance(part, TorchTensor):
+    if is_changeable(part):
         part = base_of(part)
         if part._cortex_frozen:
             return "what another call, a node or the module holds"
@@ -140,19 +136,24 @@ def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> 
 
 def _shareable(value: Any) -> Iterator[Any]:
     """The tensors and collections of a value, as objects that can be changed."""
-    return (base_of(part) if isinstance(part, TorchTensor) else part for part in _parts(value))
+    return (base_of(part) if is_changeable(part) else part for part in _parts(value))
 
 
-def base_of(x: TorchTensor) -> TorchTensor:
+def is_changeable(x: Any) -> bool:
+    """Is it a symbolic tensor whose elements code can change in place? Those of Cortex itself never change."""
+    return hasattr(type(x), "_cortex_assign")
+
+
+def base_of(x: Any) -> Any:
     """The tensor that it is a view of, or it."""
-    while isinstance(x._cortex_held, View):
-        x = x._cortex_held.base
+    while (base := getattr(x._cortex_held, "base", None)) is not None:
+        x = base
     return x
 
 
 def _parts(value: Any) -> Iterator[Any]:
     """Whatever in a value can be changed in place."""
-    if isinstance(value, torch.Tensor | Attribute | list | dict) or _is_record(value):
+    if isinstance(value, Attribute | list | dict) or is_torch_tensor(value) or _is_record(value):
         yield value
     for part in _inside(value):
         yield from _parts(part)

@@ -10,39 +10,31 @@ from itertools import pairwise
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-
 from cortex.errors import ModelError
 from cortex.frontend.builder import Builder, Value
 from cortex.frontend.facts import ABSENT
-from cortex.frontend.foreign import TORCH
-from cortex.frontend.pointwise import as_float, fill
+from cortex.frontend.pointwise import fill
 from cortex.frontend.signals import NeedsStates
 from cortex.frontend.spans import fail, user_span
-from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argument, added
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
-from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
+from cortex.frontend.torch.forms import Form, Path, flatten, parts_of
 from cortex.frontend.torch.given_arguments import given_argument
 from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.language import Language, is_of_request
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
-from cortex.frontend.torch.number import known
 from cortex.frontend.torch.outside import Outside
 from cortex.frontend.torch.passed_numbers import Data, Group, Numbers
 from cortex.frontend.torch.recursion import refuse_generator
-from cortex.frontend.torch.request_tensor import RequestTensor
 from cortex.frontend.torch.roles import Part, Role, remembered
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.shared_tensors import Lent, freeze, lend
+from cortex.frontend.torch.shared_tensors import Lent, freeze, is_changeable, lend
 from cortex.frontend.torch.standins import TorchNode, is_stand_in
-from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.steps import Attr, Steps
-from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.unknown import Unknown, blur
 from cortex.ir.source import Span
 from cortex.ra.ir import Hop, State
@@ -110,7 +102,7 @@ class TorchBuilder(Builder):
     """What others can see too."""
     _read: dict[tuple[Role, Steps, str], Any] = field(default_factory=dict)
     """What was stored by others, as the code got it."""
-    _parts: dict[tuple[str, Steps, Part], TorchTensor] = field(default_factory=dict)
+    _parts: dict[tuple[str, Steps, Part], Any] = field(default_factory=dict)
     """Tensors that calls have left and that callers may change, as the code got them."""
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
     _set_at: dict[tuple[Steps, str], Span | None] = field(default_factory=dict)
@@ -188,7 +180,7 @@ class TorchBuilder(Builder):
         passed = {
             name: self.values(value)
             for name, value in arguments.items()
-            if name not in added_to and not self.is_memo(value) and _is_computed(value)
+            if name not in added_to and not self.is_memo(value) and self._is_computed(value)
         }
         forms = {name: form for name, (form, _) in passed.items()}
         given = {
@@ -209,7 +201,7 @@ class TorchBuilder(Builder):
         constant = constant_result(self, role, steps, dict(numbers))
         if constant is not None:
             return constant.rebuild([])
-        inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
+        inherits = {name: x._cortex_name for name, x in arguments.items() if is_of_request(x)}
         values = {name: values for name, (_, values) in passed.items()}
         cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known), numbers)
         self.cuts.append(cut)
@@ -276,13 +268,15 @@ class TorchBuilder(Builder):
             hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
             state = self.emit(State(name, (hop,)), role.types[name].shape)
             look.lets.add(state.name)
-            tensors.append(self._part(role, steps, (stored, i), of_type(state, kind)))
+            tensors.append(self._part(role, steps, (stored, i), self.language.of_type(state, kind)))
         if self.rehearsal is not None and look.call in self.rehearsal.hidden:
             return self.rehearsal.shown
         return form.rebuild(tensors, lambda name: added(self, f"what {role.tag} returns", role, steps, name))
 
-    def _part(self, role: Role, steps: Steps, part: Part, tensor: TorchTensor) -> TorchTensor:
+    def _part(self, role: Role, steps: Steps, part: Part, tensor: Any) -> Any:
         """A tensor that a call has left: the same object as the others that are the same tensor."""
+        if not is_changeable(tensor):
+            return tensor
         in_place = self.model.in_place
         if in_place.is_followed(role.stored_with(part)):
             tensor = self._parts.setdefault((role.tag, steps, (role.sharing or {}).get(part, part)), tensor)
@@ -291,26 +285,26 @@ class TorchBuilder(Builder):
 
     # Tensors.
 
-    def tensor(self, x: Any) -> Any:
-        """A field, a parameter or a tensor as a symbolic tensor."""
-        dispatch: Any = TORCH.get()
-        return dispatch.symbolic(x)
+    @property
+    def language(self) -> Language:
+        """What tensors are in this code."""
+        return self.model.entry.language
 
     def values(self, result: Any, numbers: Collection[Path] = ()) -> tuple[Form, list[Value]]:
         """The form of a result, and its tensors; numbers at these places are tensors too."""
-        form, found = flatten(known(result), self.kind_of, numbers)
-        return form, [
-            fill(float(x)) if isinstance(x, int | float) else as_float(exact(self.tensor(x))._cortex_value())
-            for x in found
-        ]
+        form, found = flatten(self.language.known(result), self.kind_of, numbers)
+        return form, [fill(float(x)) if isinstance(x, int | float) else self.language.value(x) for x in found]
 
     def kind_of(self, x: Any) -> str | None:
-        """The element type of a tensor; Python's numbers and arrays count as floats."""
-        if not _is_tensor(x):
-            return None
-        if not isinstance(x._cortex_sample() if isinstance(x, Attribute) else x, torch.Tensor):
-            return FLOAT
-        return element_type(self.tensor(x))
+        """The element type of a tensor."""
+        return self.language.element_type(x) if self.language.is_tensor(x) else None
+
+    def _is_computed(self, value: Any) -> bool:
+        """Is this argument of a call, or any part of it, a tensor?"""
+        if isinstance(value, TorchNode | NodeTuple) or is_of_request(value):
+            return False
+        parts = parts_of(value)
+        return self.language.is_tensor(value) if parts is None else any(map(self._is_computed, parts))
 
     # Attributes that the code sets on nodes.
 
@@ -393,19 +387,3 @@ class TorchBuilder(Builder):
             yield
         finally:
             self._methods.pop()
-
-
-def _is_tensor(x: Any) -> bool:
-    return isinstance(x, torch.Tensor | Attribute | np.ndarray)
-
-
-def _is_computed(value: Any) -> bool:
-    """Is this argument of a call, or any part of it, a tensor?"""
-    match value:
-        case RequestTensor() | TorchNode() | NodeTuple():
-            return False
-        case tuple() | list():
-            return any(map(_is_computed, value))
-        case dict():
-            return any(map(_is_computed, value.values()))
-    return _is_tensor(value)
