@@ -48,6 +48,7 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+@lru_cache(maxsize=4096)
 def _is_passed_over(file: str) -> bool:
     return _belongs_to_libraries(file, "torch" in sys.modules)
 
