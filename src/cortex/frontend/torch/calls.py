@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.frontend.computed import Constant
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.passed_numbers import COUNT, ITEM, POSITION, Numbers
@@ -28,6 +28,8 @@ CALLER = "call_from"
 """The slot that leads from a call to the one that computes its arguments."""
 RESERVED = (CALLER, "call_role", "call_via")
 """Attributes of calls."""
+MOST_NUMBERED = 64
+"""More calls of a role on one node with different numbers, one below the other, are taken to have no end."""
 NOTHING: dict[str, Any] = {}
 """What calls are given that get no tensors of the request, or no numbers; never changed."""
 
@@ -62,9 +64,9 @@ class Calls(Arguments):
         self.tensors = tensors
         self._relations = relations
 
-    def graph(self) -> Graph:
-        """The same request for tracing."""
-        return Graph(self, self.tensors, self._relations)
+    def graph(self, endless: Callable[[str], NoReturn] | None = None) -> Graph:
+        """The same request for tracing; `endless` is told the role of calls that only a number may end."""
+        return Graph(self, self.tensors, self._relations, endless)
 
     def call(self, way: Iterable[tuple[str, int]]) -> CallNode:
         """The call to which these relations lead, and positions in those that are lists."""
@@ -85,7 +87,7 @@ class CallNode:
 
     _cortex_is_call = True
 
-    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "node", "numbers")
+    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "maker", "node", "numbers")
 
     def __init__(
         self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str, numbers: dict[str, Any]
@@ -98,6 +100,15 @@ class CallNode:
         self.call_via = via
         self.numbers = numbers
         self.is_followed = False
+        self.maker: CallNode | None = None
+        """The first call that made it, where it is given numbers."""
+
+    def is_below_itself(self) -> bool:
+        """Was it made by a call of its role on its node, or by one that such a call made?"""
+        at = self.maker
+        while at is not None and (at.node is not self.node or at.call_role != self.call_role):
+            at = at.maker
+        return at is not None
 
 
 @dataclass(eq=False)
@@ -155,10 +166,17 @@ class Relation:
             return lambda node, _: graph.made(role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits} if self.inherits else NOTHING
         numbers = self._numbers(call, count)
-        if not self.is_top_down:
-            return lambda node, item: graph.call(role, node, given, None, "", numbers(node, item))
-        caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
-        return lambda node, item: graph.call(role, node, given, caller, self.way(item), numbers(node, item))
+        caller = None
+        if self.is_top_down:
+            caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
+
+        def make(node: Any, item: int | None) -> CallNode:
+            made = graph.call(role, node, given, caller, self.way(item) if caller else "", numbers(node, item))
+            if self.numbers:
+                graph.note_numbered(made, call)
+            return made
+
+        return make
 
     def _numbers(self, call: CallNode, count: int) -> Callable[[Any, int | None], dict[str, Any]]:
         """What gives the numbers and texts that the call on a node is given."""
@@ -208,11 +226,19 @@ class Row:
 class Graph:
     """The calls of one request; each is one node however often it is made."""
 
-    def __init__(self, head: Arguments, given: dict[str, Any], relations: Mapping[str, Relation]) -> None:
+    def __init__(
+        self,
+        head: Arguments,
+        given: dict[str, Any],
+        relations: Mapping[str, Relation],
+        endless: Callable[[str], NoReturn] | None = None,
+    ) -> None:
         self._calls: dict[tuple[Any, ...], CallNode] = {}
         self._last: dict[tuple[str, int], CallNode] = {}
         self._relations = relations
         self._followed = False
+        self._numbered: dict[tuple[str, int], set[int]] = {}
+        self._endless = endless or no_end
         self.head = self.call("head", head, given, None, "", NOTHING)
 
     def call(
@@ -234,6 +260,20 @@ class Graph:
                     f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
                 )
         return made
+
+    def note_numbered(self, made: CallNode, maker: CallNode) -> None:
+        """A call is given numbers: ask whether there is an end to such calls.
+
+        Relations are followed before it is known of which kind a call is, so beyond what a number ends. On nodes that
+        lead back to themselves, only a number does.
+        """
+        if made.maker is not None:
+            return
+        made.maker = maker
+        known = self._numbered.setdefault((made.call_role, id(made.node)), set())
+        known.add(id(made))
+        if len(known) > MOST_NUMBERED and made.is_below_itself():
+            self._endless(made.call_role)
 
     def passing(self, call: CallNode, role: str) -> CallNode:
         """The node that computes the arguments of the calls that `call` makes."""
@@ -295,6 +335,14 @@ class Graph:
                     below += [x for x in found if x is not None] if relation.is_list else [found]
             below.reverse()
             todo += below
+
+
+def no_end(role: str) -> NoReturn:
+    """Refuse calls that only a number ends."""
+    raise ModelError(
+        f"{role} is called on the same node again and again, with other numbers each time. Only a number ends that, and "
+        "calls are followed before their numbers are asked. Give it a structure without cycles."
+    )
 
 
 def _identity(x: Any) -> tuple[Any, ...]:

@@ -114,7 +114,7 @@ def collect_outside(b: TorchBuilder) -> None:
     """Note what a recursive call has added to lists that outlive it."""
     grown = {identifier(said): items for said, items in b.around.grown().items()}
     if grown and b.model.mode != "calls":
-        b.model.need_calls(b)
+        b.model.need_calls()
     if not grown.keys() <= b.role.grows:
         b.role.grows |= grown.keys()
         raise Restart
@@ -130,7 +130,7 @@ def learn_argument(b: TorchBuilder, name: str) -> None:
     """A recursive call adds to a list that it is given: from now on such lists are collections."""
     assert b.role.routine is not None
     b.model.collecting.add((b.role.routine.key, name))
-    b.model.need_calls(b)
+    b.model.need_calls()
     raise Restart
 
 

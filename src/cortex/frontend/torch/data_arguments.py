@@ -15,6 +15,7 @@ from cortex.frontend.torch.passed_numbers import Number as Passed
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.roles import Role
     from cortex.frontend.torch.routines import Routine
     from cortex.frontend.torch.tracing import TorchBuilder
 
@@ -74,21 +75,21 @@ class DataArguments:
             if len(seen) > 1 and (not passes_on or len(seen) > FEW):
                 self._add(b, routine, name)
 
-    def must_be_known(self, b: TorchBuilder) -> None:
-        """The form of what calls return depends on their data, if they have any: it is constants from now on."""
-        assert b.role.routine is not None
-        names = [name for name, value in b.role.given.items() if isinstance(value, Data)]
+    def must_be_known(self, model: TorchModel, role: Role) -> None:
+        """The form or the number of calls depends on the data of a role, if it has any: it is constants from now on."""
+        assert role.routine is not None
+        names = [name for name, value in role.given.items() if isinstance(value, Data)]
         for name in names:
-            self._data.discard((b.role.routine.key, name))
-            self._constant.add((b.role.routine.key, name))
+            self._data.discard((role.routine.key, name))
+            self._constant.add((role.routine.key, name))
         if names:
-            b.model.need_calls(b, again=True)
+            model.need_calls(again=True)
 
     def _add(self, b: TorchBuilder, routine: Routine, name: str) -> None:
         key = (routine.key, name)
         if key not in self._data:
             self._data.add(key)
-            b.model.need_calls(b, again=True)
+            b.model.need_calls(again=True)
 
 
 def _is_field(x: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Any, NoReturn
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.mentions import Mentions, mentions
@@ -22,7 +22,7 @@ from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.array_forms import ArrayForms
-from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
+from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument, no_end
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collected import Collecting, collect_outside
@@ -72,6 +72,7 @@ class TorchModel(TracedModel):
         self.entry, self.signature = entry, signature
         does_more = entry.does_more or signature.tensors or signature.numbers
         self.mode: Mode = "headed" if does_more else "plain"
+        self._next_mode: Mode | None = None  # where everything is to be forgotten
         self.routines, self.roles = dict[Hashable, Routine](), list[Role]()
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
@@ -141,11 +142,13 @@ class TorchModel(TracedModel):
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
         found = [r.root(self.mode, self.links.relations) if isinstance(r, Request) else r for r in requests]
-        return [r.graph().head if traced and isinstance(r, Calls) else r for r in found]
+        return [r.graph(self._only_numbers_end).head if traced and isinstance(r, Calls) else r for r in found]
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
         super().forgotten(k)
+        if self._next_mode is not None:
+            self._start_over(k, self._next_mode)
         k.slots.clear()
         k.lists.clear()
         self.links.forgotten()
@@ -282,7 +285,7 @@ class TorchModel(TracedModel):
     def _own_node(self, b: TorchBuilder, sample: Any) -> Any:
         if not is_node(sample):
             if self.mode != "calls":
-                self._change_mode(b, "headed" if self.mode == "plain" else "calls")
+                self._change_mode("headed" if self.mode == "plain" else "calls")
             return present(b, ())
         if self.is_mixed((), category(sample)):  # calls are made on words or numbers too
             return present(b, ())
@@ -360,14 +363,14 @@ class TorchModel(TracedModel):
         match self.mode:
             case "plain":
                 same = routine.key == self.entry.routine.key and simple and same_given(given, self.roles[0].given)
-                return self.roles[0] if same else self._change_mode(b, "headed")
+                return self.roles[0] if same else self._change_mode("headed")
             case "headed":
                 if len(self.routines) > 1 or not simple:
-                    self._change_mode(b, "calls")
+                    self._change_mode("calls")
                 if len(self.roles) < 2:
                     self.roles.append(Role(routine.tag, routine, node_parameter, given))
                 role = self.roles[1]
-                return role if same_given(given, role.given) else self._change_mode(b, "calls")
+                return role if same_given(given, role.given) else self._change_mode("calls")
             case "calls":
                 key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
                 self.data.learn(self, b, routine, given)
@@ -397,18 +400,27 @@ class TorchModel(TracedModel):
         """Is an attribute stored by another role too?"""
         return any(name in other.stored for other in self.roles if other is not role)
 
-    def need_calls(self, b: TorchBuilder, *, again: bool = False) -> None:
+    def need_calls(self, *, again: bool = False) -> None:
         """Let the nodes be calls from now on; `again`: forget what is known of them."""
         if self.mode != "calls" or again:
-            self._change_mode(b, "calls")
+            self._change_mode("calls")
 
-    def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
-        k = b.knowledge
-        self.mode = mode
+    def _only_numbers_end(self, tag: str) -> NoReturn:
+        """Calls of a role may go on until a number ends them: it is a constant of roles from now on."""
+        self.data.must_be_known(self, next(role for role in self.roles if role.tag == tag.removesuffix(PASSING)))
+        no_end(tag)
+
+    def _change_mode(self, mode: Mode) -> NoReturn:
+        self._next_mode = mode
+        raise Restart
+
+    def _start_over(self, k: Knowledge, mode: Mode) -> None:
+        """Forget what was learned of the nodes of another mode."""
+        self.mode, self._next_mode = mode, None
         for names in (k.tags, k.read, k.fields):
             names.clear()
-        b.accessors.forget()
-        b.accessors.of_calls = mode == "calls"
+        k.accessors.forget()
+        k.accessors.of_calls = mode == "calls"
         self.roles.clear()
         self.links.clear()
         self.child_lists.clear()
@@ -419,12 +431,11 @@ class TorchModel(TracedModel):
         self.in_place.forget()
         self._mixed.clear()
         self._categories.clear()
-        raise Restart
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:
         """Calls of a role return constants for some nodes, which callers have to know; a root has none."""
         if self.mode == "plain":
-            self._change_mode(b, "headed")
+            self._change_mode("headed")
         role.let_return_constants()
         raise Restart
 
@@ -432,7 +443,7 @@ class TorchModel(TracedModel):
         """Calls of a role return lists to which the calls below add; they are traced again."""
         assert role.routine is not None
         self.growing.setdefault(role.routine.key, set()).update(role.growing)
-        self.need_calls(b)
+        self.need_calls()
         raise Restart
 
     def prefix(self, role: Role) -> str:

@@ -99,7 +99,7 @@ class RequestTensor:
                 "of a node is accepted: inputs[node.idx]."
             )
         b = tracing()
-        b.model.need_calls(b)  # only calls have rows
+        b.model.need_calls()  # only calls have rows
         b.accessors.relate(name, row)
         found: Any = RowField(name, (At(name),))
         for function in self._cortex_functions:

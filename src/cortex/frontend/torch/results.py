@@ -36,7 +36,7 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
             if role.learn_numbers(name, role.stored[name], form):
                 b.model.restart()
             if role.routine is not None:
-                b.model.data.must_be_known(b)
+                b.model.data.must_be_known(b.model, role)
             one, other = _in_order(form, role.stored[name])
             raise ModelError(
                 f"{_what(b)} stores {one} in node.{name} for some nodes and {other} for others. All calls have to "
@@ -48,7 +48,7 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
         known = role.types.setdefault(name, TensorType(value.shape))
         if known.shape != value.shape:
             if role.routine is not None:
-                b.model.data.must_be_known(b)
+                b.model.data.must_be_known(b.model, role)
             few, many = sorted((value.shape, known.shape))
             raise ModelError(
                 f"{_what(b)} returns tensors of shape {few} for some nodes and of {many} for others. Results of all "
@@ -72,7 +72,7 @@ def _reconcile(b: TorchBuilder, role: Role, form: Form, known: Form) -> None:
     if role.routine is not None and not (form.count and known.count):
         b.model.let_return_constants(b, role)
     if role.routine is not None:
-        b.model.data.must_be_known(b)
+        b.model.data.must_be_known(b.model, role)
     one, other = _in_order(form, known)
     remedy = (
         "where there is nothing, return zeros; return no lists that grow, but store their items on the nodes "

@@ -194,6 +194,7 @@ class TorchBuilder(Builder):
             role = self.rehearsal.role_of_call(self, routine, steps, given)
         self.made.append((role, steps))
         if role is self.role and not steps:
+            self.model.data.must_be_known(self.model, self.role)  # a number may end it
             raise fail(
                 f"{routine.label} calls itself on the node itself, which would never end (P.2). Call it on a child: "
                 "node.left, or each k in node.children."
