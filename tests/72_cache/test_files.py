@@ -143,7 +143,8 @@ def test_nodes_come_back_as_they_were() -> None:
 
 def test_every_node_of_the_grammar_has_a_name() -> None:
     """Wherever its class is defined: a model that holds one that has none can neither be saved nor kept."""
-    nodes = [cls for cls in vars(ra).values() if isinstance(cls, type) and issubclass(cls, Node) and cls is not Node]
+    nodes = [cls for cls in vars(ra).values() if isinstance(cls, type) and issubclass(cls, Node)]
+    nodes = [cls for cls in nodes if cls not in (Node, Span)]  # places in the source are left out
     assert ra.Positions in nodes
     for cls in nodes:
         blank = object.__new__(cls)
