@@ -128,6 +128,10 @@ class Accessors:
             return Evaluation(self, self.computed[name])
         return self._sources.get(name, name)
 
+    def computed_by(self, name: str) -> Computed | None:
+        """The expression that gives what has this name, if one does."""
+        return self.computed.get(name)
+
     def compute(self, computed: Computed) -> str:
         """The name of a field that is computed; always the same one."""
         known = next((name for name, each in self.computed.items() if each == computed), None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from cortex.errors import ModelError
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.lower.linear_form import NUM_PARTS, kinds_in_windows
+from cortex.package.classes import without_classes
 from cortex.package.header import header_text
 from cortex.package.interface import Interface
 from cortex.package.names import identifier
@@ -62,14 +63,15 @@ def export(fast: Executable | CalledAsModule, directory: str | Path, name: str |
             "cortex.load."
         )
     compiled = part.compiled
-    m, f = compiled.model, compiled.signature
+    m, checked = without_classes(compiled.model, part.checked, part.accessors)
+    f = compiled.signature
     prefix = identifier(m.name if name is None else name)
     if prefix.startswith("cortex"):
         raise ModelError(
             f"export(name={prefix!r}): names that begin with 'cortex' are the runtime's; give another one."
         )
     parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
-    spec = linearizer_spec(m, align=field_align(f), parts=parts, windows=windows, checked=part.checked)
+    spec = linearizer_spec(m, align=field_align(f), parts=parts, windows=windows, checked=checked)
     taken = arguments(m, f, fast.weights)
     weights = weights_of(f, taken)
     face = Interface.of(m, prefix)

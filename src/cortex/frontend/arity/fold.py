@@ -4,7 +4,7 @@ before:  ((0 + t_0) + t_1) + t_2                          for 3 children
 after:   sum over children of t_k
 
 Terms need not come in order, nor one by one: `s = s + U @ h_k + b` in a loop over children has the terms U @ h_0, b,
-U @ h_1, b, ..., which is the sum over children of U @ h_k, and n times b.
+U @ h_1, b, ..., which is the sum over children of U @ h_k, and n times b, which is 0 for no children.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Whole
 from cortex.ra import ir
+from cortex.ra.rules.over_children import times
 
 if TYPE_CHECKING:
     from cortex.frontend.arity.roll import Rolling
@@ -98,12 +99,13 @@ def _combined(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...], left: dic
     counts = Counter(term.name for term in kept)
     names = []
     for term in {term.name: term for term in kept}.values():
-        name, times = term.name, counts[term.name]
+        name, count = term.name, counts[term.name]
         if isinstance(term, Part):
             relation = term.child[0]
-            name, times = r.emit(ir.OverChildren(fn, name, relation)), times // r.lengths[relation]
-        if fn == "add" and times > 1:
-            name = r.emit(ir.Binary("mul", r.emit(ir.Fill(float(times), ())), name))
+            name, count = r.emit(ir.OverChildren(fn, name, relation)), count // r.lengths[relation]
+        if fn == "add" and count > 1:
+            number = r.emit(ir.Fill(float(count), ()))
+            name = r.emit(ir.Binary("mul", number, name) if isinstance(term, Part) else times(r.graph, number, name))
         names.append(name)
     first, *others = (*names, *(term.name for term in left.values()))
     for other in others:

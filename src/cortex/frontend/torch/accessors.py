@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cortex.frontend.computed import Constant
+from cortex.frontend.computed import Computed, Constant
 from cortex.frontend.fields import Accessors, Declared, Source
 from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing, said
 from cortex.frontend.torch.steps import (
@@ -186,6 +186,11 @@ class TorchAccessors(Accessors):
     def said(self, name: str) -> str:
         """What a name of the model is called in code."""
         return said(self._steps[name]) if name in self._steps else super().said(name)
+
+    def computed_by(self, name: str) -> Computed | None:
+        """The expression that gives what has this name, if one does."""
+        steps = self._steps.get(name)
+        return steps[-1] if steps and isinstance(steps[-1], Computed) else None
 
     def looks_up(self, name: str) -> LookedUp | None:
         """The dictionary in which what has this name is looked up, if it is."""

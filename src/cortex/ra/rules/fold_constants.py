@@ -121,18 +121,18 @@ def absorb_zeros(g: Graph, op: ir.Op) -> ir.Op | None:
     """U @ 0 is 0, for finite weights: where a sum over children of U @ h, taken as U @ (sum of h), has no children."""
     match op:
         case ir.Contract(_, x, y) if 0 in (g.fill(x), g.fill(y)):
-            return _filled(g, op, 0.0) if is_weight(g, y if g.fill(x) == 0 else x) else None
+            return _filled(g, op, 0.0) if _is_weight(g, y if g.fill(x) == 0 else x) else None
         case _:
             return None
 
 
-def is_weight(g: Graph, x: str) -> bool:
+def _is_weight(g: Graph, x: str) -> bool:
     """Is this a parameter, or a part of one?"""
     match g.op(x):
         case ir.Param():
             return True
         case ir.Slice(a) | ir.Reshape(a) | ir.Transpose(a) | ir.Broadcast(a):
-            return is_weight(g, a)
+            return _is_weight(g, a)
         case _:
             return False
 
