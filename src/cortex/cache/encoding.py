@@ -28,7 +28,6 @@ from cortex.ilir import ir as ilir
 from cortex.ir import scalar
 from cortex.ir.node import Node
 from cortex.ra import ir as ra
-from cortex.ra import positions
 from cortex.runtime.signature import Signature
 from cortex.schedule.default import Choices
 from cortex.schedule.registers import TileChoice
@@ -83,7 +82,7 @@ def _classes() -> dict[str, type[Any]]:
     own = {cls.__name__: cls for cls in (Signature, Considered, Target, GpuTarget, Choices, TileChoice)}
     steps = {f"step.{s.__name__}": s for s in STEPS}
     ways = {f"way.{cls.__name__}": cls for cls in WAYS}
-    return own | steps | ways | _of(ra, "ra") | _of(positions, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")
+    return own | steps | ways | _of(ra, "ra") | _of(ilir, "ilir") | _of(scalar, "scalar")
 
 
 @cache
