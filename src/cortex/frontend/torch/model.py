@@ -456,7 +456,9 @@ class TorchModel(TracedModel):
         """Calls of a role return constants for some nodes, which callers have to know; a root has none."""
         if self.mode == "plain":
             self._change_mode("headed")
-        role.let_return_constants()
+        role.returns_constants = True
+        for each in self.roles:  # what callers return may be what was known of it
+            each.forget()
         raise Restart
 
     def learn_lists(self, b: TorchBuilder, role: Role) -> None:

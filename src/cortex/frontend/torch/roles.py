@@ -92,7 +92,7 @@ class Role:
         if places is None or places <= self.numbers.get(name, set()):
             return False
         self.numbers.setdefault(name, set()).update(places)
-        self._forget()
+        self.forget()
         return True
 
     def learn_lists(self, known: Form, found: Form) -> bool:
@@ -101,15 +101,11 @@ class Role:
         if places is None or places <= self.growing:
             return False
         self.growing |= places
-        self._forget()
+        self.forget()
         return True
 
-    def let_return_constants(self) -> None:
-        """Which nodes constants are returned for has to be known from now on."""
-        self.returns_constants = True
-        self._forget()
-
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """What calls return and store is to be learned again."""
         self.result = None
         self.stored.clear()
         self.types.clear()
