@@ -94,7 +94,9 @@ def added_by(k: Knowledge) -> Added:
 def add_to_argument(b: TorchBuilder, name: str, value: Any, role: Role, steps: Steps) -> None:
     """A call was made that adds to the list that it was given."""
     if type(value) is not list:
-        raise fail(f"{role.tag} adds to its argument '{name}', a list in other calls and a {type(value).__name__} here.")
+        raise fail(
+            f"{role.tag} adds to its argument '{name}', a list in other calls and a {type(value).__name__} here."
+        )
     value += added(b, f"'{name}'", role, steps, name)
 
 
@@ -159,9 +161,10 @@ def collected_values(b: TorchBuilder) -> dict[str, Value]:
             entries.append(None)
             form, parts = b.values(item)
             if role.collected.setdefault(collection, form) != form:
+                other = role.collected[collection].text()
                 raise fail(
-                    f"recursive calls add {form.text()} to a list for some nodes and {role.collected[collection].text()} "
-                    "for others; entries of one form are accepted."
+                    f"recursive calls add {form.text()} to a list for some nodes and {other} for others; "
+                    "entries of one form are accepted."
                 )
             values |= zip(role.collected_names(collection), parts, strict=True)
         collects.append(Collect(collection, tuple(entries)))

@@ -26,7 +26,7 @@ from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing,
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collected import Collecting, collect_outside
-from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.collections_passed import FRESH, Content, copied
 from cortex.frontend.torch.confirm import Once, confirm
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
@@ -40,7 +40,6 @@ from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_oth
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
 from cortex.frontend.torch.mode import tracing_mode
-from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.passed_numbers import Data
@@ -395,31 +394,6 @@ class TorchModel(TracedModel):
         """Is an attribute stored by another role too?"""
         return any(name in other.stored for other in self.roles if other is not role)
 
-    def token(self, b: TorchBuilder, name: str, value: Any, forms: dict[str, Form]) -> Any:
-        """What a role knows of an argument."""
-        if name in forms:
-            return Passed(forms[name])
-        if isinstance(value, RequestTensor):
-            return Inherited(value._cortex_functions)
-        if isinstance(value, TorchNode | NodeList | NodeTuple):
-            raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
-        if type(value) is tuple:
-            return Content.of(value) or value
-        if type(value) in CONSTANTS:
-            return value
-        if not isinstance(value, FRESH):
-            return value if self.entry.holds(value) else content_of_object(name, value) or value
-        kind = next(kind for kind in FRESH if isinstance(value, kind))
-        if b.is_memo(value):
-            return kind
-        content = Content.of(value)
-        if content is None:
-            raise fail(
-                f"argument '{name}' of a recursive call is a {kind.__name__} that holds other things than constants or "
-                "tensors. Pass them as arguments of their own, or store them on the node."
-            )
-        return content
-
     def need_calls(self, *, again: bool = False) -> None:
         """Let the nodes be calls from now on; `again`: forget what is known of them."""
         if self.mode != "calls" or again:
@@ -437,20 +411,14 @@ class TorchModel(TracedModel):
     def _start_over(self, k: Knowledge, mode: Mode) -> None:
         """Forget what was learned of the nodes of another mode."""
         self.mode, self._next_mode = mode, None
-        for names in (k.tags, k.read, k.fields):
-            names.clear()
+        assert isinstance(k.accessors, TorchAccessors)
         k.accessors.forget()
         k.accessors.of_calls = mode == "calls"
-        self.roles.clear()
-        self.links.clear()
-        self.child_lists.clear()
-        self.counts.clear()
-        self._roles.clear()
-        self._by_way.clear()
-        self._passed_types.clear()
         self.in_place.forget()
-        self._mixed.clear()
-        self._categories.clear()
+        for learned in (k.tags, k.read, k.fields, self.roles, self._roles, self.links, self.child_lists, self.counts):
+            learned.clear()
+        for names in (self._by_way, self._passed_types, self._mixed, self._categories):
+            names.clear()
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:
         """Calls of a role return constants for some nodes, which callers have to know; a root has none."""

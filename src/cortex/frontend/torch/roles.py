@@ -12,7 +12,6 @@ from cortex.frontend.torch.collections_passed import Content
 from cortex.frontend.torch.forms import Form, Path, grown, varying
 from cortex.frontend.torch.passed_numbers import Data
 from cortex.frontend.torch.request_tensor import RowFunction
-from cortex.frontend.torch.request_tensor import RowFunction
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.ra.ir import Fact, TensorType

@@ -27,6 +27,7 @@ from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argu
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
+from cortex.frontend.torch.given import known_of_argument
 from cortex.frontend.torch.identity import NodeId
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
@@ -191,7 +192,7 @@ class TorchBuilder(Builder):
         }
         forms = {name: form for name, (form, _) in passed.items()}
         given = {
-            name: COLLECTING if name in added_to else self.model.token(self, name, value, forms)
+            name: COLLECTING if name in added_to else known_of_argument(self, name, value, forms)
             for name, value in arguments.items()
         }
         given |= {name: Data() for name, _ in numbers}
