@@ -340,8 +340,8 @@ class Graph:
 def no_end(role: str) -> NoReturn:
     """Refuse calls that only a number ends."""
     raise ModelError(
-        f"{role} is called on the same node again and again, with other numbers each time. Only a number ends that, and "
-        "calls are followed before their numbers are asked. Give it a structure without cycles."
+        f"{role} is called on the same node again and again, with other numbers each time. Only a number ends that, "
+        "and calls are followed before their numbers are asked. Give it a structure without cycles."
     )
 
 

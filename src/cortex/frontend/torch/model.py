@@ -417,26 +417,22 @@ class TorchModel(TracedModel):
     def _start_over(self, k: Knowledge, mode: Mode) -> None:
         """Forget what was learned of the nodes of another mode."""
         self.mode, self._next_mode = mode, None
-        for names in (k.tags, k.read, k.fields):
-            names.clear()
+        assert isinstance(k.accessors, TorchAccessors)
         k.accessors.forget()
         k.accessors.of_calls = mode == "calls"
-        self.roles.clear()
-        self.links.clear()
-        self.child_lists.clear()
-        self.counts.clear()
-        self._roles.clear()
-        self._by_way.clear()
-        self._passed_types.clear()
         self.in_place.forget()
-        self._mixed.clear()
-        self._categories.clear()
+        for learned in (k.tags, k.read, k.fields, self.roles, self._roles, self.links, self.child_lists, self.counts):
+            learned.clear()
+        for names in (self._by_way, self._passed_types, self._mixed, self._categories):
+            names.clear()
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:
         """Calls of a role return constants for some nodes, which callers have to know; a root has none."""
         if self.mode == "plain":
             self._change_mode("headed")
-        role.let_return_constants()
+        role.returns_constants = True
+        for each in self.roles:  # what callers return may be what was known of it
+            each.forget()
         raise Restart
 
     def learn_lists(self, b: TorchBuilder, role: Role) -> None:

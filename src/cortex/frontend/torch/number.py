@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from cortex.frontend.arity.told import Count
 from cortex.frontend.builder import OTHER_NODE, Builder, Value, asked_by_user, builder
 from cortex.frontend.facts import ORDER
 from cortex.frontend.field_arithmetic import compute, is_guarded
@@ -134,7 +135,11 @@ for _name in (*COMPUTED, *COMPARED):
 
 
 def as_field(x: Any) -> Any:
-    """The field that a number is, and anything else itself."""
+    """The field that a number is, also a number of children, and anything else itself."""
+    if type(x) is Count:
+        from cortex.frontend.torch.standins import present, tracing
+
+        return present(tracing(), x.operand)
     return x._cortex_own() if type(x) is Number else x
 
 

@@ -103,13 +103,8 @@ class Role:
         if places is None or places <= self.growing:
             return False
         self.growing |= places
-        self._forget()
-        return True
-
-    def let_return_constants(self) -> None:
-        """Which nodes constants are returned for has to be known from now on."""
-        self.returns_constants = True
         self.forget()
+        return True
 
     def forget(self) -> None:
         """Learn results anew."""
