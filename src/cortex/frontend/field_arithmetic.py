@@ -22,7 +22,7 @@ from cortex.frontend.computed import FUNCTIONS, KINDS, Computed, Constant, Named
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn
 from cortex.frontend.spans import is_library, user_frame, user_span
-from cortex.frontend.tensor import Operand, value_of
+from cortex.frontend.tensor import Operand, refuse_overwritten, value_of
 from cortex.ra.ir import Each
 
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
@@ -47,6 +47,8 @@ class FieldArithmetic(Operand):
     def _cortex_apply(self, fn: str, special: str, *others: Any, reflected: bool = False) -> Any:
         """`fn` of this and other operands: a computed field where all are fields and constants of Python."""
         operands = (*others, self) if reflected else (self, *others)
+        for operand in operands:
+            refuse_overwritten(operand)
         if all(map(is_exact, operands)):
             return compute(fn, operands)
         return self._cortex_elementwise(special, *others)

@@ -31,6 +31,7 @@ from cortex.frontend.field_arithmetic import (
     spread,
 )
 from cortex.frontend.field_comparisons import FieldComparisons, is_truth_by_identity
+from cortex.frontend.field_in_place import FieldsInPlace
 from cortex.frontend.field_shapes import is_one_integer, joins_lists, note_shape, shape_of
 from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
@@ -38,7 +39,7 @@ from cortex.frontend.indexing_arrays import indexes_an_array
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
 from cortex.frontend.spans import fail, running_twice
-from cortex.frontend.tensor import Operand, Tensor
+from cortex.frontend.tensor import Operand, Tensor, changes, refuse_overwritten
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
@@ -167,7 +168,7 @@ class Place(StandIn):
         raise beyond(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
-class Attribute(FieldComparisons, FieldArithmetic, StandIn):
+class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
     """`owner.name`, which is not None."""
 
     __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
@@ -253,7 +254,11 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         value = self._cortex_value()
         if name in OF_ARRAYS:
             note_shape(value)
-        return getattr(Tensor(value), name)
+        return getattr(self._cortex_array(), name)
+
+    def _cortex_array(self) -> Tensor:
+        """The array that the node holds, of which views may not be changed."""
+        return Tensor(self._cortex_value(), changes(f"node.{self._cortex_name}"))
 
     # As a list of children.
 
@@ -292,7 +297,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         if isinstance(self._cortex_sample(), str):
             return iter(self._cortex_tag())
         if self._cortex_is_numbers(self._cortex_sample()):
-            return iter(Tensor(self._cortex_value()))
+            return iter(self._cortex_array())
         path = self._cortex_list()
         if path:
             return iter(self._cortex_items())
@@ -471,6 +476,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return max((x.shape for x in fields), key=len)
 
     def _cortex_value(self) -> Value:
+        refuse_overwritten(self)
         if self._cortex_is_spread():
             computed = self._cortex_computed()
             assert computed is not None
@@ -488,7 +494,7 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __getitem__(self, key: Any) -> Any:
         if self._cortex_is_numbers(self._cortex_sample()):
-            return Tensor(self._cortex_value())[key]
+            return self._cortex_array()[key]
         if not isinstance(key, int | slice):
             raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
         if self._cortex_is_text("an item"):

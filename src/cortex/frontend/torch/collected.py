@@ -94,7 +94,9 @@ def added_by(k: Knowledge) -> Added:
 def add_to_argument(b: TorchBuilder, name: str, value: Any, role: Role, steps: Steps) -> None:
     """A call was made that adds to the list that it was given."""
     if type(value) is not list:
-        raise fail(f"{role.tag} adds to its argument '{name}', a list in other calls and a {type(value).__name__} here.")
+        raise fail(
+            f"{role.tag} adds to its argument '{name}', a list in other calls and a {type(value).__name__} here."
+        )
     value += added(b, f"'{name}'", role, steps, name)
 
 

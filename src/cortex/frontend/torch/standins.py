@@ -21,7 +21,6 @@ from cortex.frontend.field_arithmetic import common, is_spread
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail, is_printing, user_span
 from cortex.frontend.standin import Attribute, IndexableAttribute, Place
-from cortex.frontend.tensor import Tensor
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import METHODS, OF_SCALAR, PLAIN, category, is_data, is_node
 from cortex.frontend.torch.child_lists import is_item_of_numbers, may_be_empty
@@ -246,7 +245,7 @@ class NodeField(Attribute):
 
     def _cortex_tensor(self) -> Any:
         """The tensor that an array or a list of numbers is computed with as."""
-        return Tensor(self._cortex_value())
+        return self._cortex_array()
 
     def _cortex_array_attribute(self, sample: Any, name: str) -> Any:
         """`node.x.name` of an array, whose form is known."""
