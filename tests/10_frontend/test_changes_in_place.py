@@ -1,6 +1,6 @@
 """`x += y` in model functions is Python's and NumPy's: arrays change for all that hold them, numbers do not.
 
-What the function does not own (weights, fields, lists of nodes) is refused, and so is what only NumPy's views would see.
+What the function does not own (weights, fields, lists of nodes) is refused, and so is what only views would see.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def passed_down(node: Any, w: Any, above: Any = None) -> Any:
 
 
 MODELS = [
-    numbers, computed_from_a_field, in_double_precision, aliases, begins_with_zeros, results_of_children, scalars, states, changed_view,
+    numbers, computed_from_a_field, in_double_precision,
+    aliases, begins_with_zeros, results_of_children, scalars, states, changed_view,
     by_calls, passed_down,
 ]  # fmt: skip
 
@@ -238,7 +239,8 @@ def an_argument(node: Any, w: Any, above: Any = None) -> Any:
 
 
 REFUSED = [
-    a_weight, a_field, part_of_a_field, a_list, seen_by_a_view, view_of_changed, computed_under_two_names, another_shape, a_held_array,
+    a_weight, a_field, part_of_a_field, a_list, seen_by_a_view, view_of_changed,
+    computed_under_two_names, another_shape, a_held_array,
     an_array_with_two_names, a_state_of_a_child, an_argument,
 ]  # fmt: skip
 MADE = {f.__name__: cortex.model(f) for f in REFUSED}

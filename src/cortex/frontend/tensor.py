@@ -138,7 +138,7 @@ class Tensor(Operand):
         return Tensor(value, self._cortex_frozen, self._elements)
 
     def _cortex_assign(self, value: Value) -> None:
-        """Change the elements in place: everybody who has this object sees it, and whoever has a view may not read it."""
+        """Change the elements in place: all that have this object see it; those that have a view may not read it."""
         if self._cortex_frozen:
             raise fail(self._cortex_frozen)
         refuse_unfit(value, self.shape, self.dtype)
@@ -311,7 +311,7 @@ def refuse_unfit(value: Value, shape: tuple[int, ...], dtype: DType) -> None:
 
 
 def written(found: Tensor, target: Any) -> Any:
-    """What `np.add(x, y, out=target)` gives, and `array += tensor`: an array may only be a local one, not read again."""
+    """`np.add(x, y, out=target)`, and `array += tensor`: the array may only be a local one that nobody reads again."""
     if isinstance(target, Tensor):
         target._cortex_assign(found._cortex_value())
         return target

@@ -32,7 +32,9 @@ def trace_kind(k: Knowledge, facts: Facts) -> Traced:
         values = _agree(k, k.states, form, values, facts)
     results = {name: values[name].name for name in k.states.names if name in values}
     check_shapes(b, tuple(results.values()))
-    return Traced(facts.guard(), b.reachable(tuple(results.values())), results, shapes=facts.shapes, collects=b.collects)
+    return Traced(
+        facts.guard(), b.reachable(tuple(results.values())), results, shapes=facts.shapes, collects=b.collects
+    )
 
 
 def run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:

@@ -167,8 +167,8 @@ def collected_values(b: TorchBuilder) -> dict[str, Value]:
             form, parts = b.values(item)
             if role.collected.setdefault(collection, form) != form:
                 raise fail(
-                    f"recursive calls add {form.text()} to a list for some nodes and {role.collected[collection].text()} "
-                    "for others; entries of one form are accepted."
+                    f"recursive calls add {form.text()} to a list for some nodes and "
+                    f"{role.collected[collection].text()} for others; entries of one form are accepted."
                 )
             values |= zip(role.collected_names(collection), parts, strict=True)
         collects.append(Collect(collection, tuple(entries)))

@@ -26,7 +26,7 @@ from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing,
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collected import Collecting, collect_outside
-from cortex.frontend.torch.collections_passed import CONSTANTS, FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.collections_passed import FRESH, Content, copied
 from cortex.frontend.torch.confirm import Once, confirm
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
@@ -35,13 +35,11 @@ from cortex.frontend.torch.forms import Form, Path
 from cortex.frontend.torch.function_entry import with_weights
 from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
-from cortex.frontend.torch.language import is_of_request
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links, no_base_case
 from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
-from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
 from cortex.frontend.torch.passed_numbers import Data
@@ -74,7 +72,8 @@ class TorchModel(TracedModel):
         self.entry, self.signature = entry, signature
         does_more = entry.does_more or signature.tensors or signature.numbers
         self.mode: Mode = "headed" if does_more else "plain"
-        self.routines, self.roles = dict[Hashable, Routine](), list[Role]()
+        self.routines: dict[Hashable, Routine] = {}
+        self.roles: list[Role] = []
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()
@@ -398,31 +397,6 @@ class TorchModel(TracedModel):
     def is_stored_by_others(self, role: Role, name: str) -> bool:
         """Is an attribute stored by another role too?"""
         return any(name in other.stored for other in self.roles if other is not role)
-
-    def token(self, b: TorchBuilder, name: str, value: Any, forms: dict[str, Form]) -> Any:
-        """What a role knows of an argument."""
-        if name in forms:
-            return Passed(forms[name])
-        if is_of_request(value):
-            return Inherited(value._cortex_functions)
-        if isinstance(value, TorchNode | NodeList | NodeTuple):
-            raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
-        if type(value) is tuple:
-            return Content.of(value) or value
-        if type(value) in CONSTANTS:
-            return value
-        if not isinstance(value, FRESH):
-            return value if self.entry.holds(value) else content_of_object(name, value) or value
-        kind = next(kind for kind in FRESH if isinstance(value, kind))
-        if b.is_memo(value):
-            return kind
-        content = Content.of(value)
-        if content is None:
-            raise fail(
-                f"argument '{name}' of a recursive call is a {kind.__name__} that holds other things than constants or "
-                "tensors. Pass them as arguments of their own, or store them on the node."
-            )
-        return content
 
     def need_calls(self, b: TorchBuilder, *, again: bool = False) -> None:
         """Let the nodes be calls from now on; `again`: forget what is known of them."""

@@ -103,7 +103,7 @@ class Role:
         if places is None or places <= self.growing:
             return False
         self.growing |= places
-        self._forget()
+        self.forget()
         return True
 
     def let_return_constants(self) -> None:

@@ -17,6 +17,7 @@ from cortex.frontend.pointwise import fill
 from cortex.frontend.signals import NeedsStates
 from cortex.frontend.spans import fail, user_span
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.arguments_of_calls import token
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argument, added
 from cortex.frontend.torch.collections_passed import FRESH
@@ -183,7 +184,7 @@ class TorchBuilder(Builder):
         }
         forms = {name: form for name, (form, _) in passed.items()}
         given = {
-            name: COLLECTING if name in added_to else self.model.token(self, name, value, forms)
+            name: COLLECTING if name in added_to else token(self, name, value, forms)
             for name, value in arguments.items()
         }
         given |= {name: Data() for name, _ in numbers}
