@@ -6,6 +6,7 @@ What the function does not own (weights, fields, lists of nodes) is refused, and
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import cortex
 
 W = weights(3, emb=(9, 3), b=(3,), U=(3, 3))
 HELD = np.ones(3, np.float32)
+SETTINGS = SimpleNamespace(start=np.zeros(3, np.float32))
 
 
 def tree() -> Node:
@@ -213,6 +215,17 @@ def a_held_array(node: Any, w: Any) -> Any:
     return total + cortex.sum(w.b for _ in node.children)
 
 
+def held_by_an_object(node: Any, w: Any) -> Any:
+    total = SETTINGS.start
+    total += w.b
+    return total
+
+
+def a_default(node: Any, w: Any, total: Any = np.zeros(3, np.float32)) -> Any:  # noqa: B008 - that is the point
+    total += w.b
+    return total * 1
+
+
 def an_array_with_two_names(node: Any, w: Any) -> Any:
     total = np.zeros(3, np.float32)
     same = total
@@ -241,7 +254,7 @@ def an_argument(node: Any, w: Any, above: Any = None) -> Any:
 REFUSED = [
     a_weight, a_field, part_of_a_field, a_list, seen_by_a_view, view_of_changed,
     computed_under_two_names, another_shape, a_held_array,
-    an_array_with_two_names, a_state_of_a_child, an_argument,
+    held_by_an_object, a_default, an_array_with_two_names, a_state_of_a_child, an_argument,
 ]  # fmt: skip
 MADE = {f.__name__: cortex.model(f) for f in REFUSED}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from types import FrameType
+from itertools import chain
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -335,9 +336,21 @@ def refuse_overwritten(x: Any) -> None:
 
 
 def _is_held(frame: FrameType, x: Any) -> bool:
-    """Does the model have it from outside: as a global name, or as a variable of a function around it?"""
-    outer = frame.f_code.co_freevars
-    return any(frame.f_locals.get(name) is x for name in outer) or any(x is held for held in frame.f_globals.values())
+    """Does the code have it from outside: a global name, an attribute of one, a variable around it, a default?"""
+    outer = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]
+    return any(x is held for held in (*outer, *chain.from_iterable(map(_parts, frame.f_globals.values()))))
+
+
+def _parts(held: Any) -> Iterator[Any]:
+    """It, its attributes and those of its class, and the defaults of functions."""
+    yield held
+    if isinstance(held, ModuleType):
+        return
+    kinds = held.__mro__ if isinstance(held, type) else (held, *type(held).__mro__)
+    for x in (held, *(x for kind in kinds for x in dict(getattr(kind, "__dict__", {})).values())):
+        yield x
+        if isinstance(x, FunctionType):
+            yield from x.__defaults__ or ()
 
 
 def _in_place(name: str) -> Any:
