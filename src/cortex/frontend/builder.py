@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import assert_never
+from typing import Any, assert_never
 
 from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
@@ -73,6 +73,8 @@ class Builder:
     facts: Facts
     lets: list[Let] = field(default_factory=list)
     collects: tuple[Collect, ...] = ()
+    overwritten: dict[int, Any] = field(default_factory=dict)
+    """Arrays of the code to which it has added a tensor in place, by identity."""
     iterating: Counter[str] = field(default_factory=Counter)
     """How many iterations are running over all children of each list relation at once."""
     shapes_asked: dict[str, Span | None] = field(default_factory=dict)

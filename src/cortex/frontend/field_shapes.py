@@ -52,11 +52,3 @@ def shape_of(sample: Any, name: str) -> tuple[int, ...]:
     if array.dtype.kind not in "fiub":
         raise fail(f"node.{name} is computed with, but its value is a {type(sample).__name__}, not numbers.")
     return tuple(array.shape)
-
-
-def joins_lists(name: str) -> str:
-    """Why an operator of a list on a node is refused."""
-    return (
-        f"node.{name} is a list or a tuple, and Python's operators of these do not compute with their numbers: a + b "
-        f'joins two lists. Make it an array: fields={{"{name}": lambda node: np.array(node.{name}, np.float32)}}.'
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cortex.errors import ModelError, StructureError, excerpt
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.missing_entry import MissingEntry
@@ -35,4 +37,18 @@ def missing(k: Knowledge, error: MissingAttribute) -> StructureError:
         f"the model reads '{error.attribute}' of a {type(error.owner).__name__} that has no such attribute. Set it "
         "(to None where there is none), or say with fields= which attribute or which function of the node it "
         f"is.{place}"
+    )
+
+
+def needs_structure(k: Knowledge, questions: Iterable[str], dropped: Exception | None) -> ModelError:
+    """No kind can be traced before there is a structure: because of these questions, or of what was raised."""
+    asked = ", ".join(questions)
+    reason, span = f" It needs to know {asked}." if asked else "", k.definition
+    if not asked and dropped is not None:
+        reason = f" It failed with {type(dropped).__name__}: {dropped}."
+        span = span_of_error(dropped) or span
+    return ModelError(
+        f"model '{k.model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] to "
+        "cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
+        span,
     )

@@ -27,18 +27,20 @@ from cortex.frontend.field_arithmetic import (
     compute_named,
     is_spread,
     is_unusual,
+    refuse_joining,
     sample_of,
     spread,
 )
 from cortex.frontend.field_comparisons import FieldComparisons, is_truth_by_identity
-from cortex.frontend.field_shapes import is_one_integer, joins_lists, note_shape, shape_of
+from cortex.frontend.field_in_place import FieldsInPlace
+from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
+from cortex.frontend.field_uses import calls_method, no_array, no_element_type
 from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
-from cortex.frontend.indexing_arrays import indexes_an_array
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
 from cortex.frontend.spans import fail, running_twice
-from cortex.frontend.tensor import Operand, Tensor
+from cortex.frontend.tensor import Tensor, changes, refuse_overwritten
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
@@ -167,7 +169,7 @@ class Place(StandIn):
         raise beyond(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
-class Attribute(FieldComparisons, FieldArithmetic, StandIn):
+class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
     """`owner.name`, which is not None."""
 
     __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
@@ -245,15 +247,15 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
 
     def _cortex_of_array(self, name: str) -> Any:
         if name == "dtype":
-            raise fail(
-                f"the element type of node.{self._cortex_name} is asked for; what a model computes with is float32 "
-                f'whatever nodes hold. Make it a field: fields={{"type": lambda node: '
-                f"str(node.{self._cortex_name}.dtype)}}."
-            )
+            raise no_element_type(self._cortex_name)
         value = self._cortex_value()
         if name in OF_ARRAYS:
             note_shape(value)
-        return getattr(Tensor(value), name)
+        return getattr(self._cortex_array(), name)
+
+    def _cortex_array(self) -> Tensor:
+        """The array that the node holds, of which views may not be changed."""
+        return Tensor(self._cortex_value(), changes(f"node.{self._cortex_name}"))
 
     # As a list of children.
 
@@ -292,7 +294,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         if isinstance(self._cortex_sample(), str):
             return iter(self._cortex_tag())
         if self._cortex_is_numbers(self._cortex_sample()):
-            return iter(Tensor(self._cortex_value()))
+            return iter(self._cortex_array())
         path = self._cortex_list()
         if path:
             return iter(self._cortex_items())
@@ -364,21 +366,11 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return int(self._cortex_tag())
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        name = self._cortex_name
-        if indexes_an_array():
-            raise fail(
-                f"a NumPy array is indexed with node.{name}, which NumPy would do once, now. Write "
-                f"cortex.embedding(table, node.{name}), or pass the array as a weight."
-            )
-        raise fail(f"node.{name} cannot become a NumPy array: use the functions of cortex (cortex.tanh, ...).")
+        raise no_array(self._cortex_name)
 
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""
-        name = self._cortex_name
-        raise beyond(
-            f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
-            f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
-        )
+        raise beyond(calls_method(self._cortex_name))
 
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
@@ -386,8 +378,8 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return is_array or self._cortex_is_array()
 
     def _cortex_elementwise(self, special: str, *others: Any) -> Any:
-        if isinstance(self._cortex_sample(), list | tuple) and not any(map(_is_array, others)):
-            raise fail(joins_lists(self._cortex_name))
+        if isinstance(self._cortex_sample(), list | tuple):
+            refuse_joining(self._cortex_name, others)
         own = getattr(Tensor, special, None)
         if own is None:
             return getattr(self._cortex_tag(), special)(*others)
@@ -471,6 +463,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return max((x.shape for x in fields), key=len)
 
     def _cortex_value(self) -> Value:
+        refuse_overwritten(self)
         if self._cortex_is_spread():
             computed = self._cortex_computed()
             assert computed is not None
@@ -488,7 +481,7 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __getitem__(self, key: Any) -> Any:
         if self._cortex_is_numbers(self._cortex_sample()):
-            return Tensor(self._cortex_value())[key]
+            return self._cortex_array()[key]
         if not isinstance(key, int | slice):
             raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
         if self._cortex_is_text("an item"):
@@ -500,12 +493,6 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self._cortex_tag() if self._cortex_is_text("the order") else self._cortex_items())
-
-
-def _is_array(x: object) -> bool:
-    """Is it an operand that makes an operator of a list one of arrays?"""
-    own = x._cortex_is_numbers(x._cortex_sample()) if isinstance(x, Attribute) else None
-    return isinstance(x, Operand | np.ndarray | np.generic) if own is None else own
 
 
 Sequence.register(IndexableAttribute)  # so that `match node.children:` tries the patterns of lists

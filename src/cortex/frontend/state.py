@@ -84,7 +84,7 @@ def state(**tensors: Any) -> StateRecord:
         raise fail("state() without tensors: a node needs at least one state, as in cortex.state(h=h).")
     if not is_tracing():
         return StateRecord({name: array_of(x) for name, x in tensors.items()})
-    return StateRecord({name: Tensor(value_of(x)) for name, x in tensors.items()})
+    return StateRecord({name: x if type(x) is Tensor else Tensor(value_of(x)) for name, x in tensors.items()})
 
 
 def map_states(result: Any, state: Callable[[Any], Any]) -> Any:

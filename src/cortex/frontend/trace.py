@@ -39,9 +39,8 @@ from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_unseen_questions
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
-from cortex.frontend.raised import missing, raised
+from cortex.frontend.raised import missing, needs_structure, raised
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
-from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.unread_fields import refuse_unread_fields
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, refuse_unseen_children
@@ -331,16 +330,7 @@ class Trace:
         self.explore()
         assert self._exploration is not None
         if not self._tree.order:
-            asked, dropped = ", ".join(self._exploration.open_questions), self._exploration.dropped
-            reason, span = f" It needs to know {asked}." if asked else "", self._knowledge.definition
-            if not asked and dropped is not None:
-                reason = f" It failed with {type(dropped).__name__}: {dropped}."
-                span = span_of_error(dropped) or span
-            raise ModelError(
-                f"model '{self._model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] "
-                "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
-                span,
-            )
+            raise needs_structure(self._knowledge, self._exploration.open_questions, self._exploration.dropped)
         shown = self._model.shown_states()
         assembled = assemble(self._knowledge, self._guards())
         if shown is None:

@@ -20,7 +20,7 @@ import numpy as np
 from cortex.frontend.beyond import Beyond
 from cortex.frontend.fields import Accessors
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.numpy_meanings import SHAPE_OVER_NONE, Site, array_of, tensorlike
+from cortex.frontend.numpy_meanings import SHAPE_OVER_NONE, Site, array_of, copied, read_only
 from cortex.frontend.spans import fail
 from cortex.frontend.state import map_states
 from cortex.frontend.torch.categories import is_node
@@ -147,7 +147,7 @@ class Run:
     def called(self, model: RecursiveModel, node: Any, given: Mapping[str, Any]) -> Any:
         """The function calls itself, or another model; without weights, it is with those of the first call."""
         own = {} if self.space is None else model.arguments(self.space)
-        return self._recurse(model, raw(node), {**own, **given})
+        return map_states(self._recurse(model, raw(node), {**own, **given}), copied)
 
     def read(self, node: Any, name: str) -> Any:
         """`node.NAME` as a compiled model reads it."""
@@ -166,7 +166,7 @@ class Run:
             return self._shown(value)
         if isinstance(value, list | tuple) and name in k.fields:
             value = np.asarray(value)
-        return tensorlike(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+        return read_only(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
 
     def _read_value(self, node: Any, name: str) -> Any:
         value = self._accessors.read(node, name, ABSENT)
@@ -182,7 +182,7 @@ class Run:
             return type(value)(map(self.shown_value, value))
         if is_node(value):
             return self._shown(value)
-        return tensorlike(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+        return read_only(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
 
     def _shown(self, node: Any) -> Any:
         if not self._views:
@@ -279,4 +279,4 @@ def _as_states(result: Any) -> Any:
 
 def _as_state(x: Any) -> Any:
     with np.errstate(over="ignore"):
-        return tensorlike(array_of(x).astype(np.float32))
+        return array_of(x).astype(np.float32)[()]

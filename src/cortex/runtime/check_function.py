@@ -16,7 +16,7 @@ import numpy as np
 
 from cortex.errors import CortexError, ModelError, StructureError
 from cortex.frontend.model import RecursiveModel
-from cortex.frontend.numpy_meanings import tensorlike
+from cortex.frontend.numpy_meanings import read_only
 from cortex.frontend.rounding import changed_in_the_last_bit, first_difference
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state import StateRecord
@@ -154,7 +154,7 @@ class _Nodewise:
             found = {name: array[below] for name, array in self.states.items()}
             if rng is not None:
                 found = {name: changed_in_the_last_bit(x, rng) for name, x in found.items()}
-            found = {name: tensorlike(np.asarray(x)) for name, x in found.items()}
+            found = {name: np.asarray(x)[()] for name, x in found.items()}
             return self._in_form(found)
 
         weights: Any = WeightSpace(self.trace.weights)
@@ -197,7 +197,7 @@ class ChangedWeights(WeightSpace):
         found = super()._get(name)
         if isinstance(found, WeightSpace):
             return ChangedWeights(self._weights, self._rng, found._prefix)
-        return tensorlike(changed_in_the_last_bit(found, self._rng))
+        return read_only(changed_in_the_last_bit(found, self._rng))
 
 
 def _chosen(form: LinearForm, lists: Iterable[str]) -> Iterator[int]:

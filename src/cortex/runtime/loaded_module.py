@@ -14,7 +14,8 @@ from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import mapping_of
 from cortex.runtime.executable import Executable
 from cortex.runtime.part import Part, Save
-from cortex.runtime.torch_module import CalledAsModule, update_all
+from cortex.runtime.torch_module import CalledAsModule
+from cortex.runtime.weights_of_modules import update_all
 
 
 class LoadedModule(CalledAsModule):

@@ -29,6 +29,7 @@ from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
+from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
@@ -40,13 +41,6 @@ Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
 """Calls of a list that the same program makes: what it is, where they stand in the list, and their requests."""
 Self = TypeVar("Self", bound="CalledAsModule")
-
-
-NO_GRADIENTS = (
-    "the results of a compiled module have no gradients: backward() would train what is computed from them, and leave "
-    "the module as it is. For inference, call it under torch.no_grad(), or say so once with fast.eval(). To train, "
-    "call the module itself, and give its weights to the compiled one afterwards: fast.update(module.state_dict())."
-)
 
 
 class CalledAsModule(NotCopied, ABC):
@@ -503,17 +497,3 @@ class CompiledModule(CompiledHere):
         from cortex.frontend.torch.held_tensors import compiled_in
 
         return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
-
-
-def update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...], share: bool = False) -> None:
-    """Give new weights to all programs or to none; those that `share` arrays have the same ones."""
-    before = [run.given_weights for run in runs]
-    new = weights
-    try:
-        for run in runs:
-            run.update(new, optional=optional)
-            new = run.given_weights if share else weights
-    except BaseException:
-        for run, old in zip(runs, before, strict=True):
-            run.update(old)
-        raise

@@ -82,7 +82,7 @@ class Language(ABC):
 
 
 class OwnTensors(Language):
-    """Tensors of Cortex, which never change."""
+    """Tensors of Cortex."""
 
     fields = (NodeField, IndexableNodeField)
     knows_leaves = True

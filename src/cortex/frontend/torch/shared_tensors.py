@@ -140,7 +140,7 @@ def _shareable(value: Any) -> Iterator[Any]:
 
 
 def is_changeable(x: Any) -> bool:
-    """Is it a symbolic tensor whose elements code can change in place? Those of Cortex itself never change."""
+    """Is it a symbolic tensor whose elements code can change in place?"""
     return hasattr(type(x), "_cortex_assign")
 
 
@@ -153,7 +153,8 @@ def base_of(x: Any) -> Any:
 
 def _parts(value: Any) -> Iterator[Any]:
     """Whatever in a value can be changed in place."""
-    if isinstance(value, Attribute | list | dict) or is_torch_tensor(value) or _is_record(value):
+    is_tensor = is_torch_tensor(value) or is_changeable(value)
+    if isinstance(value, Attribute | list | dict) or is_tensor or _is_record(value):
         yield value
     for part in _inside(value):
         yield from _parts(part)

@@ -20,11 +20,10 @@ from cortex.frontend.facts import ABSENT, Path, Seen
 from cortex.frontend.field_arithmetic import common, is_spread
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail, is_printing, user_span
-from cortex.frontend.standin import Attribute, IndexableAttribute, Place
-from cortex.frontend.tensor import Tensor
+from cortex.frontend.standin import OF_ARRAYS, Attribute, IndexableAttribute, Place
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import METHODS, OF_SCALAR, PLAIN, category, is_data, is_node
-from cortex.frontend.torch.child_lists import is_item_of_numbers, may_be_empty
+from cortex.frontend.torch.child_lists import MOST_ITEMS, is_item_of_numbers, may_be_empty, refuse_many_items
 from cortex.frontend.torch.identity import HASH, is_equal, is_same
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
 from cortex.frontend.torch.node_methods import Method, TextMethod
@@ -55,11 +54,6 @@ from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
-
-OF_ARRAYS = ("shape", "ndim", "size", "dtype")
-"""What an array says without its elements."""
-MOST_ITEMS = 256
-"""Code that goes through a list of more numbers is refused: each item would be a field of its own."""
 
 
 def tracing() -> TorchBuilder:
@@ -246,7 +240,7 @@ class NodeField(Attribute):
 
     def _cortex_tensor(self) -> Any:
         """The tensor that an array or a list of numbers is computed with as."""
-        return Tensor(self._cortex_value())
+        return self._cortex_array()
 
     def _cortex_array_attribute(self, sample: Any, name: str) -> Any:
         """`node.x.name` of an array, whose form is known."""
@@ -338,13 +332,7 @@ class NodeField(Attribute):
     def __iter__(self) -> Iterator[Any]:
         sample = self._cortex_sample()
         if isinstance(sample, list | tuple):
-            if len(sample) > MOST_ITEMS:
-                raise fail(
-                    f"node.{self._cortex_name} has {len(sample)} items, and code that takes the items of a list of "
-                    f"Python's numbers one by one is compiled for {MOST_ITEMS} at most. Make a tensor of it, "
-                    "torch.tensor(...), which is computed with as a whole, or compute what is needed of it when the "
-                    "structure is made."
-                )
+            refuse_many_items(self._cortex_name, len(sample))
             return iter([self._cortex_item(i) for i in range(len(sample))])
         return iter(self._cortex_tensor() if self._cortex_is_array() else self._cortex_text_only("iterable"))
 
@@ -455,9 +443,8 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         ask_value((*steps, IDENTITY))
         return sample
     if isinstance(sample, PLAIN) or is_data(sample):
-        return field_of(
-            b, name, steps, path, is_indexable=not isinstance(sample, PLAIN) or isinstance(sample, str | bytes)
-        )
+        indexable = not isinstance(sample, PLAIN) or isinstance(sample, str | bytes)
+        return field_of(b, name, steps, path, is_indexable=indexable)
     if type(sample) in (list, tuple) and not _is_below_list(steps):
         return _sequence(b, steps, sample)
     return TorchNode(steps, sample)

@@ -32,7 +32,7 @@ from cortex.frontend.torch.passed_numbers import Data, Group, Numbers
 from cortex.frontend.torch.recursion import refuse_generator
 from cortex.frontend.torch.roles import Part, Role, remembered
 from cortex.frontend.torch.routines import Routine
-from cortex.frontend.torch.shared_tensors import Lent, freeze, is_changeable, lend
+from cortex.frontend.torch.shared_tensors import Lent, freeze, lend
 from cortex.frontend.torch.standins import TorchNode, is_stand_in
 from cortex.frontend.torch.steps import Attr, Steps
 from cortex.frontend.torch.unknown import Unknown, blur
@@ -276,7 +276,7 @@ class TorchBuilder(Builder):
 
     def _part(self, role: Role, steps: Steps, part: Part, tensor: Any) -> Any:
         """A tensor that a call has left: the same object as the others that are the same tensor."""
-        if not is_changeable(tensor):
+        if not hasattr(tensor, "_cortex_on_change"):  # Cortex's own: a call returns others than it stores
             return tensor
         in_place = self.model.in_place
         if in_place.is_followed(role.stored_with(part)):
