@@ -246,7 +246,8 @@ def forest_of(fast: Any, structures: list[Any]) -> Forest:
     if asked:
         nodes = in_preorder(m, structures)
         assert len(nodes) == len(order)
-        fields |= {name: [getattr(node, name, None) for node in nodes] for name in asked}
+        values = {name: [getattr(node, name, None) for node in nodes] for name in asked}
+        fields |= {name: [x.item() if isinstance(x, np.generic) else x for x in own] for name, own in values.items()}
     return Forest(len(order), slots, lists, fields, user[form.arrays["root"]])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from cortex.frontend.fields import Accessors
 from cortex.ra.ir import Fact, Model, Value
@@ -32,8 +33,8 @@ def without_classes(m: Model, checked: Sequence[Checked], accessors: Accessors) 
 def _of_one_class(guards: Iterable[Guard], accessors: Accessors) -> set[str]:
     """The names of such questions with one answer."""
     answers: dict[str, set[object]] = {}
-    for fact in (fact for guard in guards for fact in guard if isinstance(fact.test, Value)):
-        computed = accessors.computed_by(fact.test.name)
-        if computed is not None and computed.fn == "numpy_class":
+    for fact in chain.from_iterable(guards):
+        computed = accessors.computed_by(fact.test.name) if isinstance(fact.test, Value) else None
+        if isinstance(fact.test, Value) and computed is not None and computed.fn == "numpy_class":
             answers.setdefault(fact.test.name, set()).add(fact.answer)
     return {name for name, found in answers.items() if len(found) == 1}
