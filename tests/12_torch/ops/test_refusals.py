@@ -42,6 +42,7 @@ BODIES = {
     "svd": "u, s, v = torch.linalg.svd(w)\nreturn s",
     "power_of_tensor": "return x ** x",
     "one_hot_without_classes": "return F.one_hot(node.word)",
+    "repeats_of_a_node": "return x.repeat_interleave(torch.stack([torch.tensor(node.word)] * 4))",
     "max_norm": "return F.embedding(node.word, w, max_norm=1.0)",
     "nuclear_norm": "return torch.norm(w, p='nuc')",
     # indices that an axis lacks

@@ -82,11 +82,6 @@ def _mish(input: Any) -> Value:
     return arithmetic("mul", x, unary("tanh", _log_1_plus_exp(x)))
 
 
-def _softsign(input: Any) -> Value:
-    x = value_of(input)
-    return arithmetic("div", x, arithmetic("add", fill(1.0), unary("abs", x)))
-
-
 def _tanhshrink(input: Any) -> Value:
     return minus_tanh(value_of(input))
 
@@ -136,16 +131,12 @@ def _dropout(input: Any, p: float, train: bool | None) -> Any:
     return input
 
 
-def _native_dropout(input: Any, p: float, train: bool | None) -> Any:
-    return _dropout(input, p, train), fill(1.0, value_of(input).shape)
-
-
 RULES: dict[str, Callable[..., Any]] = {
     "relu": _relu, "hardtanh": _hardtanh, "leaky_relu": _leaky_relu, "elu": _elu, "celu": _celu, "silu": _silu,
     "mish": _mish,
     "hardsigmoid": _hardsigmoid, "hardswish": _hardswish, "threshold": _threshold, "rrelu": _rrelu,
     "_prelu_kernel": _prelu, "gelu": _gelu, "softplus": _softplus, "hardshrink": _hardshrink,
-    "softshrink": _softshrink, "glu": _glu, "log_sigmoid": _logsigmoid, "native_dropout": _native_dropout,
+    "softshrink": _softshrink, "glu": _glu, "log_sigmoid": _logsigmoid,
     **dict.fromkeys(("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"), _dropout),
 }  # fmt: skip
 

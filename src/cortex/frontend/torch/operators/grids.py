@@ -197,6 +197,6 @@ def _adaptive_largest(input: Any, output_size: Sequence[int]) -> tuple[Value, Va
 
 RULES: dict[str, Callable[..., Any]] = {
     "convolution": _convolution, "avg_pool2d": _average, "max_pool2d_with_indices": _largest,
-    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d"), _adaptive_average),
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), _adaptive_average),
     "adaptive_max_pool2d": _adaptive_largest,
 }  # fmt: skip

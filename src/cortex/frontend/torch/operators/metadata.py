@@ -148,5 +148,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 RULES: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("detach", "alias"), _alias), "to": _to, "_to_copy": _to_copy,
+    "detach": _alias, "to": _to, "_to_copy": _to_copy,
 }  # fmt: skip

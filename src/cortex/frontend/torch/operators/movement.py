@@ -12,7 +12,7 @@ from cortex.frontend import movement, pointwise
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import fill
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.content import Content, broadcast, cut, join, permute, reshape
+from cortex.frontend.torch.content import Content, Integers, broadcast, cut, join, permute, reshape
 from cortex.frontend.torch.refusals import CPU, MEMORY, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.views import View, permuted, read_only, repeated, reshaped, sliced
@@ -83,7 +83,21 @@ def _repeat_interleave(input: TorchTensor, repeats: int, dim: int | None = None,
 
 
 def _repeat_each(input: TorchTensor, repeats: TorchTensor, dim: int | None = None, output_size: Any = None) -> Content:
-    raise Unsupported("how often depends on values. Give one number.")
+    """Every position as often as a constant says for it."""
+    counts, held = repeats._cortex_content(), input._cortex_content()
+    if not isinstance(counts, Integers) or not counts.known:
+        raise Unsupported("how often depends on values. Give numbers that are constants.")
+    if dim is None:
+        held, dim = reshape(held, (math.prod(held.shape),)), 0
+    axis = dim % len(held.shape)
+    times = [int(n) for n in counts.elements.flat]
+    times = times * held.shape[axis] if len(times) == 1 else times
+    if len(times) != held.shape[axis] or min(times, default=0) < 0:
+        raise Unsupported(f"repeats={times} for an axis of size {held.shape[axis]}: a number for each, 0 or more.")
+    order = [i for i, n in enumerate(times) for _ in range(n)]
+    if not order:
+        return cut(held, tuple((0, 0 if i == axis else n, 1) for i, n in enumerate(held.shape)))
+    return join([_at(held, axis, i) for i in order], axis)
 
 
 def _cat(tensors: Any, dim: int = 0) -> Content:
