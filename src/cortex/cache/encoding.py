@@ -97,10 +97,11 @@ def _fields() -> dict[type[Any], tuple[str, ...]]:
 
 
 def _of(module: ModuleType, prefix: str) -> dict[str, type[Any]]:
-    """The nodes and enumerations that a grammar defines."""
+    """The nodes and enumerations of a grammar: defined in its module, or beside it and imported there."""
+    package = module.__name__.rpartition(".")[0]
     return {
         f"{prefix}.{name}": cls
         for name, cls in inspect.getmembers(module, inspect.isclass)
-        if cls.__module__ == module.__name__
+        if cls.__module__.rpartition(".")[0] == package
         and (dataclasses.is_dataclass(cls) if issubclass(cls, Node) else issubclass(cls, Enum))
     }

@@ -113,7 +113,7 @@ class RequestTensor:
     def __getattr__(self, name: str) -> Any:
         if name in SHAPELESS:
             return getattr(torch.as_tensor(self._cortex_sample), name)
-        if name.startswith("__"):
+        if name.startswith(("__", "_cortex")):
             raise AttributeError(name)
         raise _refused(f"`.{name}`")
 
