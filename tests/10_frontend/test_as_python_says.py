@@ -150,7 +150,7 @@ def test_none_among_children_that_are_counted(model: Any, given: list[Any]) -> N
     fast = cortex.compile(model, WEIGHTS, examples=[Parent(), Parent(Parent()), Parent(Parent(), Parent())])
     whole = Parent(Parent(Parent(), Parent()), Parent())
     np.testing.assert_allclose(fast(whole).out, model(whole, WEIGHTS), rtol=1e-5)
-    with pytest.raises(cortex.StructureError, match="'children' has None, and the model asks how many .*; leave None"):
+    with pytest.raises(cortex.StructureError, match=r"'children' has None, and the model asks how many .*; leave None"):
         fast(Parent(*given))
 
 

@@ -351,10 +351,17 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
 
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""
-        name = self._cortex_name
+        if self._cortex_computed() is not None:
+            said = builder().knowledge.accessors.said(self._cortex_name)
+            raise fail(f"{said} is called here, and a number is no function. Use the number itself.")
+        names, owner = [self._cortex_name], self._cortex_owner
+        while isinstance(owner, Attribute):
+            names.insert(0, owner._cortex_name)
+            owner = owner._cortex_owner
+        way, name = ".".join(names), "_".join(names)
         raise fail(
-            f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
-            f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
+            f"node.{way}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
+            f'fields={{"{name}": lambda node: node.{way}()}} and read node.{name}.'
         )
 
     def _cortex_is_elementwise(self, other: object) -> bool:
