@@ -160,11 +160,12 @@ void Request::add_positions() {
       if (owner.before >= 0) find_height(at(owner.before));
       for (std::size_t r = 0; r < routines; ++r) {
         const auto [first, count] = owner.items[r];
+        if (first < 0) continue;  // a routine of owners of other kinds
         const bool forward = spec_.positions[r].forward;
         for (std::int32_t i = 0; i < count; ++i) find_height(at(forward ? first + i : first + count - 1 - i));
         for (std::int32_t i = 0; i < count; ++i)
           graph_.kind[at(first + i)] = decide_from(spec_.positions[r].tree, first + i);
-        if (owner.before >= 0 && spec_.positions[r].before != kUnknown)
+        if (spec_.positions[r].before != kUnknown)
           graph_.kind[at(owner.before)] = decide_from(spec_.positions[r].before, owner.before);
       }
     }

@@ -78,11 +78,16 @@ class Reader {
     if (source_.contains("calls")) spec_.calls = CallSpec(source_["calls"], names(spec_.slots), names(spec_.lists), names());
     spec_.none_is_unknown = source_.contains("none_is_unknown") && nb::cast<bool>(source_["none_is_unknown"]);
     const std::vector<std::string> lists = names(spec_.lists);
-    spec_.by_position.assign(lists.size(), 0);
-    if (source_.contains("by_position"))
-      for (nb::handle name : items("by_position"))
-        for (std::size_t l = 0; l < lists.size(); ++l)
-          if (lists[l] == nb::cast<std::string>(name)) spec_.by_position[l] = 1;
+    auto marked = [&](const char* key) {
+      std::vector<std::uint8_t> found(lists.size(), 0);
+      if (source_.contains(key))
+        for (nb::handle name : items(key))
+          for (std::size_t l = 0; l < lists.size(); ++l)
+            if (lists[l] == nb::cast<std::string>(name)) found[l] = 1;
+      return found;
+    };
+    spec_.by_position = marked("by_position");
+    spec_.counted = marked("counted");
     if (source_.contains("unshared")) {
       bool any = false;
       for (nb::handle each : items("unshared")) {

@@ -62,7 +62,7 @@ inline std::int32_t Request::add_items(const Accessor& list, PyObject* held_by) 
   std::int32_t length = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (items[i] == Py_None) {
-      leave_out_none();
+      leave_out_none(list);
       continue;
     }
     add_edge(Py_NewRef(items[i]));
@@ -282,7 +282,7 @@ std::int32_t Request::iterate(const Accessor& list, nb::object collection) {
   while (PyObject* child = PyIter_Next(iterator.ptr())) {
     if (child == Py_None) {
       Py_DECREF(child);
-      leave_out_none();
+      leave_out_none(list);
       left_out = true;
       continue;
     }
@@ -295,9 +295,12 @@ std::int32_t Request::iterate(const Accessor& list, nb::object collection) {
 }
 
 // None in a list is no child, unless that is for the model to see.
-void Request::leave_out_none() {
-  if (!spec_.none_is_unknown) return;
+void Request::leave_out_none(const Accessor& list) {
   const auto node = static_cast<std::int32_t>(objects_.size()) - 1;
+  if (spec_.counted[static_cast<std::size_t>(&list - spec_.lists.data())])
+    structure_error(describe(node) + ": '" + list.name() + "' has None, and the model asks how many children there are; "
+                    "leave None out of it");
+  if (!spec_.none_is_unknown) return;
   unknown_kind(objects_.back(), where(node), nb::list());
 }
 

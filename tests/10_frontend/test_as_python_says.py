@@ -119,3 +119,57 @@ def test_zeros_and_what_is_not_finite(model: Any) -> None:
     np.testing.assert_array_equal(found, wanted)
     there = ~np.isnan(wanted)
     np.testing.assert_array_equal(np.signbit(found[there]), np.signbit(wanted[there]))
+
+
+class Parent:
+    def __init__(self, *children: Any) -> None:
+        self.children = list(children)
+
+
+@cortex.model
+def scaled_by_length(node: Any, w: Any) -> Any:
+    return w.b * len(node.children) + cortex.sum(scaled_by_length(k, w) for k in node.children if k is not None)
+
+
+@cortex.model
+def average(node: Any, w: Any) -> Any:
+    below = [average(k, w) for k in node.children if k is not None]
+    return w.b + cortex.sum(below) / (1 + len(node.children))
+
+
+@cortex.model
+def of_two(node: Any, w: Any) -> Any:
+    below = cortex.sum(of_two(k, w) for k in node.children if k is not None)
+    return below + w.b * 2 if len(node.children) == 2 else below + w.b
+
+
+@pytest.mark.parametrize("model", [scaled_by_length, average, of_two])
+@pytest.mark.parametrize("given", [[None], [Parent(), None], [None, Parent(), Parent()]])
+def test_none_among_children_that_are_counted(model: Any, given: list[Any]) -> None:
+    """Python counts None; whoever leaves it out of the list means something else."""
+    fast = cortex.compile(model, WEIGHTS, examples=[Parent(), Parent(Parent()), Parent(Parent(), Parent())])
+    whole = Parent(Parent(Parent(), Parent()), Parent())
+    np.testing.assert_allclose(fast(whole).out, model(whole, WEIGHTS), rtol=1e-5)
+    with pytest.raises(cortex.StructureError, match=r"'children' has None, and the model asks how many .*; leave None"):
+        fast(Parent(*given))
+
+
+@cortex.model
+def summed(node: Any, w: Any) -> Any:
+    return w.b + cortex.sum(summed(k, w) for k in node.children if k is not None)
+
+
+@cortex.model
+def taken_in_turn(node: Any, w: Any) -> Any:
+    h = w.b
+    for k in node.children:
+        if k is not None:
+            h = cortex.tanh(h + taken_in_turn(k, w))
+    return h
+
+
+@pytest.mark.parametrize("model", [summed, taken_in_turn])
+@pytest.mark.parametrize("given", [[None], [Parent(), None], [None, Parent(), Parent()]])
+def test_none_among_children_that_are_not_counted(model: Any, given: list[Any]) -> None:
+    fast = cortex.compile(model, WEIGHTS, examples=[Parent(), Parent(Parent()), Parent(Parent(), Parent())])
+    np.testing.assert_allclose(fast(Parent(*given)).out, model(Parent(*given), WEIGHTS), rtol=1e-5)

@@ -119,3 +119,59 @@ def test_other_lengths_need_no_other_kinds(tmp_path: Any) -> None:
         torch.testing.assert_close(found, module(longest), rtol=1e-5, atol=1e-6)
         fast.save(tmp_path / "lstm.cortex")
         assert torch.equal(torch.as_tensor(cortex.load(tmp_path / "lstm.cortex")(longest)), found)
+
+
+class ByWord(Fold):
+    """Owners of two kinds, which begin with different values."""
+
+    def begin(self, node: Any) -> Any:
+        x = self.emb(torch.tensor(node.word))
+        return x * 2 if node.word == 1 else x
+
+    def forward(self, node: Any) -> Any:
+        h = self.begin(node)
+        for child in node.children:
+            h = torch.tanh(self.W(torch.cat([h, self(child)])))
+        return h
+
+
+class ByRemainder(ByWord):
+    def begin(self, node: Any) -> Any:
+        x = self.emb(torch.tensor(node.word))
+        return x * 2 if len(node.children) % 3 == 1 else x
+
+
+class OfThree(ByWord):
+    def begin(self, node: Any) -> Any:
+        x = self.emb(torch.tensor(node.word))
+        return x * (node.word - 0.5) if node.word == 1 else x + 1 if node.word > 5 else x
+
+
+class AlsoBackwards(ByWord):
+    def forward(self, node: Any) -> Any:
+        h = self.begin(node)
+        for child in reversed(node.children) if node.word == 2 else node.children:
+            h = torch.tanh(self.W(torch.cat([h, self(child)])))
+        return h
+
+
+@pytest.mark.parametrize("cls", [ByWord, ByRemainder, OfThree, AlsoBackwards])
+def test_owners_of_several_kinds_in_one_request(cls: type[Encoder], tmp_path: Any) -> None:
+    torch.manual_seed(0)
+    module = cls().eval()
+    rng = random.Random(1)
+
+    def tree(depth: int) -> Node:
+        return Node(rng.randrange(9), [tree(depth - 1) for _ in range(rng.randrange(6) if depth else 0)])
+
+    inner = Node(3, [Node(1), Node(0)])
+    examples = [Node(1, [Node(2), inner, Node(2)]), *(tree(3) for _ in range(6))]
+    others = [tree(3) for _ in range(10)]
+    with torch.no_grad():
+        fast = cortex.compile(module, examples=examples, check=False)
+        fast.save(tmp_path / "folds.cortex")
+        loaded = cortex.load(tmp_path / "folds.cortex")
+        for given in examples + others:
+            torch.testing.assert_close(fast(given), module(given), atol=1e-5, rtol=1e-4)
+        for given in examples:
+            assert torch.equal(torch.as_tensor(loaded(given)), fast(given))

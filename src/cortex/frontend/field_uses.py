@@ -28,11 +28,12 @@ def no_element_type(name: str) -> ModelError:
     )
 
 
-def calls_method(name: str) -> str:
-    """What to say where code calls node.NAME."""
+def calls_method(names: tuple[str, ...]) -> str:
+    """What to say where code calls the method that these attributes lead to."""
+    way, name = ".".join(names), "_".join(names)
     return (
-        f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
-        f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
+        f"node.{way}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
+        f'fields={{"{name}": lambda node: node.{way}()}} and read node.{name}.'
     )
 
 

@@ -370,7 +370,14 @@ class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
 
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""
-        raise beyond(calls_method(self._cortex_name))
+        if self._cortex_computed() is not None:
+            said = builder().knowledge.accessors.said(self._cortex_name)
+            raise fail(f"{said} is called here, and a number is no function. Use the number itself.")
+        names, owner = [self._cortex_name], self._cortex_owner
+        while isinstance(owner, Attribute):
+            names.insert(0, owner._cortex_name)
+            owner = owner._cortex_owner
+        raise beyond(calls_method(tuple(names)))
 
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
