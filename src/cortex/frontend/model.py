@@ -16,6 +16,7 @@ from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Builder, Value, builder, building, is_tracing
 from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
+from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.node_identity import codes, functions_of
 from cortex.frontend.slices import Slices
@@ -200,7 +201,7 @@ class RecursiveModel(TracedModel):
         """Call the function with a stand-in."""
         b = Builder(k, facts)
         with building(b):
-            with refusals():
+            with refusals(), no_handled_errors(codes(self.function.__code__)):
                 result: Any = self.function(Place(()), **k.arguments)
             form, values = states_of(result)
         return form, dict(zip(form.names, values, strict=True)), b

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cortex.errors import ModelError, StructureError, excerpt
+from cortex.frontend.handled import names_a_stand_in, without_stand_ins
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.signals import MissingAttribute
@@ -16,14 +17,24 @@ def raised(k: Knowledge, error: Exception, node: object) -> ModelError | Structu
     """The model itself raised an exception."""
     if isinstance(error, MissingEntry):
         return StructureError(error.said)
-    by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
-    remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
+    said, remedy = said_of(error)
     if isinstance(error, AttributeError) and " has no ." in str(error):
         remedy = " Set it on every node (to None where there is none), or ask before: hasattr(node, ...)."
     return ModelError(
-        f"model '{k.model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
+        f"model '{k.model.name}' raised {type(error).__name__} for a {type(node).__name__}: {said}.{remedy}",
         span_of_error(error) or k.definition,
     )
+
+
+def said_of(error: Exception) -> tuple[str, str]:
+    """What an error of Python's says, as users can read it, and what to do about it."""
+    said = str(error)
+    if isinstance(error, TypeError) and "attribute name must be string" in said:
+        return said, " Write the field as a text: getattr(self, str(node.op))."
+    if isinstance(error, TypeError) and names_a_stand_in(said):
+        remedy = " Python's own functions take real values only: write str(node.word), int(node.size) or float(node.x)."
+        return without_stand_ins(said), remedy
+    return said, ""
 
 
 def missing(k: Knowledge, error: MissingAttribute) -> StructureError:

@@ -14,6 +14,7 @@ from cortex.errors import ModelError
 from cortex.frontend.arity.mentions import Mentions, mentions
 from cortex.frontend.builder import Builder, Value, building
 from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel, Results, TracedModel
 from cortex.frontend.node_identity import codes
@@ -202,7 +203,7 @@ class TorchModel(TracedModel):
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
-            with refusals():
+            with refusals(), no_handled_errors(self.entry.seen_code):
                 result = self._run(b)
             b.refuse_lost_changes()
             if b.role.routine is not None:
