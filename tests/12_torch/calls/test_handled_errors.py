@@ -1,4 +1,4 @@
-"""Errors that a stand-in causes in Python's own functions are no errors of the user's nodes, though code handles them."""
+"""Errors that a stand-in causes in Python's own functions are no errors of nodes, though code handles them."""
 
 from __future__ import annotations
 
