@@ -7,6 +7,7 @@ import ast
 import numpy as np
 
 from cortex.errors import ModelError
+from cortex.frontend.beyond import beyond
 from cortex.frontend.spans import fail, user_frame, user_span
 
 
@@ -28,10 +29,12 @@ def no_element_type(name: str) -> ModelError:
     )
 
 
-def calls_method(names: tuple[str, ...]) -> str:
-    """What to say where code calls the method that these attributes lead to."""
+def called(computed: str, names: list[str]) -> ModelError:
+    """What to say where code calls a `computed` number, or else the method that attributes of these names lead to."""
+    if computed:
+        return fail(f"{computed} is called here, and a number is no function. Use the number itself.")
     way, name = ".".join(names), "_".join(names)
-    return (
+    return beyond(
         f"node.{way}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
         f'fields={{"{name}": lambda node: node.{way}()}} and read node.{name}.'
     )

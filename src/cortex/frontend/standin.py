@@ -34,7 +34,7 @@ from cortex.frontend.field_arithmetic import (
 from cortex.frontend.field_comparisons import FieldComparisons, is_truth_by_identity
 from cortex.frontend.field_in_place import FieldsInPlace
 from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
-from cortex.frontend.field_uses import calls_method, no_array, no_element_type
+from cortex.frontend.field_uses import called, no_array, no_element_type
 from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
@@ -106,8 +106,7 @@ def read_attribute(owner: StandIn, name: str) -> Any:
     """`owner.NAME`: a real bool for `is_leaf`, a real None where the attribute is None, else an Attribute."""
     refuse_absence_test(name)
     builder().knowledge.read.setdefault(name)
-    facts = builder().facts
-    path = owner._cortex_path()
+    facts, path = builder().facts, owner._cortex_path()
     if path and builder().knowledge.prefers_calls and (running := running_twice()) is not None:
         prefer_calls(f"{running} calls itself: each depth of a structure would be a kind of node.")
     in_list = any(isinstance(hop, Each) for hop in path)
@@ -370,14 +369,12 @@ class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
 
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""
-        if self._cortex_computed() is not None:
-            said = builder().knowledge.accessors.said(self._cortex_name)
-            raise fail(f"{said} is called here, and a number is no function. Use the number itself.")
         names, owner = [self._cortex_name], self._cortex_owner
         while isinstance(owner, Attribute):
             names.insert(0, owner._cortex_name)
             owner = owner._cortex_owner
-        raise beyond(calls_method(tuple(names)))
+        is_computed = self._cortex_computed() is not None
+        raise called(builder().knowledge.accessors.said(self._cortex_name) if is_computed else "", names)
 
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
@@ -436,8 +433,6 @@ class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
         path = self._cortex_owner._cortex_path()
         return builder().knowledge.model.explores and any(isinstance(hop, Each | Item) for hop in path)
 
-    # As a field: tensor code computes with its value.
-
     def _cortex_is_array(self) -> bool:
         """Is its value an array, or a list of numbers?"""
         if self._cortex_name in builder().knowledge.accessors.shapes:
@@ -447,9 +442,8 @@ class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
         return is_list or isinstance(sample, np.ndarray)
 
     def _cortex_field(self, index: bool) -> Value:
-        b = builder()
+        b, sample = builder(), self._cortex_sample()
         name, path = self._cortex_name, self._cortex_owner._cortex_path()
-        sample = self._cortex_sample()
         shape = None if sample is ABSENT else shape_of(sample, name)
         if index and ((shape and not is_one_integer(sample)) or isinstance(sample, float | np.floating)):
             shown = b.knowledge.accessors.said(name)

@@ -255,8 +255,6 @@ class TorchModel(TracedModel):
         """Every kind needs another one's result first."""
         return no_base_case(self.name)
 
-    # Running a role.
-
     def _run(self, b: TorchBuilder) -> Any:
         b.role, b.tag = self._role(b)
         node = self._node(b)
@@ -468,8 +466,6 @@ class TorchModel(TracedModel):
                     )
         if self.mode == "calls":
             self.links.made(b, cut)
-
-    # Results.
 
     def _results(self, b: TorchBuilder, result: Any) -> Results:
         values: dict[str, Value] = {} if b.tag.endswith(PASSING) else returned_and_stored(b, result)
