@@ -156,8 +156,78 @@ class InnerFunction(Base):
         return self.attend(torch.stack(words(node)))
 
 
+class TwoLists(Base):
+    """One list or the other, and one of them may stay empty."""
+
+    def encode(self, node: Any, leaves: list[Any], inner: list[Any]) -> Any:
+        h = self.cell(node, [self.encode(child, leaves, inner) for child in node.children])
+        (inner if node.children else leaves).append(h)
+        return h
+
+    def forward(self, node: Any) -> Any:
+        leaves: list[Any] = []
+        inner: list[Any] = []
+        self.encode(node, leaves, inner)
+        return sum(leaves, torch.zeros(4)) + 2 * sum(inner, torch.zeros(4))
+
+
+class LastChildFirst(Base):
+    """The order is not that of the calls; the weights depend on the place."""
+
+    def encode(self, node: Any) -> list[Any]:
+        below = [self.encode(child) for child in node.children]
+        states = []
+        for theirs in reversed(below):
+            states += theirs
+        return [*states, self.cell(node, [])]
+
+    def forward(self, node: Any) -> Any:
+        total = torch.zeros(4)
+        for h in self.encode(node):
+            total = total * 0.5 + h
+        return total
+
+
+class TwiceExtended(Base):
+    """Each child's list is there twice, so that what is deep is there often."""
+
+    def encode(self, node: Any) -> list[Any]:
+        states = [self.cell(node, [])]
+        for child in node.children:
+            theirs = self.encode(child)
+            states += theirs
+            states += theirs
+        return states
+
+    def forward(self, node: Any) -> Any:
+        return torch.stack(self.encode(node)).mean(0)
+
+
+class Slices(Argument):
+    def forward(self, node: Any) -> Any:
+        out: list[Any] = []
+        self.encode(node, out)
+        return torch.cat([out[0], out[len(out) // 2], torch.stack(out[:3]).sum(0) + torch.stack(out[-2:]).sum(0)])
+
+
+class ChangedBeforeReturn(Base):
+    """The entry is the tensor, not what it was when it was added."""
+
+    def encode(self, node: Any, out: list[Any]) -> Any:
+        h = self.cell(node, [self.encode(child, out) for child in node.children])
+        out.append(h)
+        h *= 2
+        return h
+
+    def forward(self, node: Any) -> Any:
+        out: list[Any] = []
+        self.encode(node, out)
+        return torch.stack(out).sum(0)
+
+
 MODULES = [
-    Argument, Mean, Twice, OnlyLeaves, TopDown, Tuples, Attributes, Returned, Extended, InnerFunction,
+    Argument, Mean, Twice, OnlyLeaves, TopDown, Tuples, Attributes, Returned, Extended, InnerFunction, TwoLists,
+    LastChildFirst, TwiceExtended, Slices, ChangedBeforeReturn,
 ]  # fmt: skip
 
 
@@ -207,3 +277,77 @@ def test_order_is_that_of_the_calls() -> None:
     example = tree(random.Random(5), 2)
     with torch.no_grad():
         torch.testing.assert_close(cortex.compile(module, examples=[example], check=False)(example), module(example))
+
+
+class CallerChanges(Base):
+    """Changes the result of a call, which is an entry too."""
+
+    def encode(self, node: Any, out: list[Any]) -> Any:
+        h = self.emb(torch.tensor(node.word))
+        for child in node.children:
+            theirs = self.encode(child, out)
+            theirs += 1
+            h = h + theirs
+        h = torch.tanh(h)
+        out.append(h)
+        return h
+
+    def forward(self, node: Any) -> Any:
+        out: list[Any] = []
+        self.encode(node, out)
+        return torch.stack(out).sum(0)
+
+
+class ForwardChanges(Argument):
+    def forward(self, node: Any) -> Any:
+        out: list[Any] = []
+        h = self.encode(node, out)
+        h += 1
+        return torch.stack(out).sum(0)
+
+
+class EntryChanges(Argument):
+    def forward(self, node: Any) -> Any:
+        out: list[Any] = []
+        h = self.encode(node, out)
+        out[-1] += 1
+        return h
+
+
+class AttributeChanges(Attributes):
+    def forward(self, node: Any) -> Any:
+        self.states = []
+        self.leaves = []
+        self.encode(node).mul_(3)
+        return torch.stack(self.states).sum(0)
+
+
+class ReturnedChanges(Returned):
+    def forward(self, node: Any) -> Any:
+        h, states = self.encode(node)
+        h.mul_(2)
+        return torch.stack(states).sum(0)
+
+
+class ArgumentChanges(Base):
+    """What was passed down is an entry, and the caller changes it afterwards."""
+
+    def walk(self, node: Any, above: Any, out: list[Any]) -> None:
+        out.append(above)
+        h = torch.tanh(above + self.emb(torch.tensor(node.word)))
+        for child in node.children:
+            self.walk(child, h, out)
+        h += 1
+
+    def forward(self, node: Any) -> Any:
+        out: list[Any] = []
+        self.walk(node, torch.zeros(4), out)
+        return torch.stack(out).sum(0)
+
+
+@pytest.mark.parametrize(
+    "kind", [CallerChanges, ForwardChanges, EntryChanges, AttributeChanges, ReturnedChanges, ArgumentChanges]
+)
+def test_entries_that_are_changed_in_place_are_refused(kind: Any) -> None:
+    with pytest.raises(cortex.ModelError, match="changed in place, and others can see it"):
+        cortex.compile(kind().eval(), examples=[tree(random.Random(1), 2)], check=False)

@@ -180,8 +180,7 @@ def without_lists(x: Any, paths: Collection[Path], at: Path = ()) -> tuple[Any, 
         return x, found
     match x:
         case tuple() if hasattr(x, "_fields"):
-            make: Any = type(x)
-            return make._make(inside(key, value) for key, value in zip(x._fields, x, strict=True)), found
+            return _record(type(x), x._fields, [inside(*each) for each in zip(x._fields, x, strict=True)]), found
         case tuple() | list():
             return type(x)(inside(i, value) for i, value in enumerate(x)), found
         case dict():
