@@ -111,11 +111,19 @@ class Remainder(Tree):
     "make",
     [
         Minutes, OneMinus, Root, Inverse, Large, Whole, Equal, TensorsSubtracted, TensorsCompared,
-        TensorsMadeOfNumbers, ElementsCompared, VectorsCompared, Remainder,
+        TensorsMadeOfNumbers, ElementsCompared, Remainder,
     ],
 )  # fmt: skip
 def test_arithmetic(make: type[nn.Module]) -> None:
     judge(make, STRUCTURES)
+
+
+def test_integers_that_float32_does_not_hold_are_refused() -> None:
+    """A number of elements is counted in float32, so what is added to it has to fit."""
+    made = VectorsCompared().eval()
+    with pytest.raises(cortex.StructureError, match="is computed with as float32, which cannot hold it"):
+        for structure in STRUCTURES:
+            cortex.compile(made, examples=[structure()])(structure())
 
 
 def test_a_division_by_zero_names_the_node() -> None:

@@ -29,6 +29,18 @@ def _index_put(x: Any, i: Any) -> Any:
 
 
 RARE: dict[str, Case] = {
+    "weight_norm": case(
+        lambda x, v, g: (
+            torch._weight_norm(v, g, 0),
+            torch._weight_norm(x, g[:3].unsqueeze(1), 0),
+            torch._weight_norm(x, g.unsqueeze(0), 1),
+            torch._weight_norm(x, g[0], -1),
+            torch._weight_norm(torch.stack([x, 2 * x]), g[:3].reshape(1, 3, 1), 1),
+        ),
+        x=X,
+        v=(4,),
+        g=positive(4),
+    ),
     **{
         f"hyperbolic {name}": case(
             lambda x, y, s, name=name: (getattr(torch, name)(x), getattr(torch, name)(y), getattr(torch, name)(s)),

@@ -130,6 +130,17 @@ def _lower_triangle(rows: int, columns: int) -> Value:
     return comparison("ne", b.emit(Param(name), (rows, columns)), fill(0.0))
 
 
+def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
+    """`v` with norms `g` along all dimensions but `dim`, which is -1 for the norm of all elements.
+
+    Torch's decomposition takes the norm of a vector's elements together where each is meant.
+    """
+    x = value_of(v)
+    axes = tuple(axis for axis in range(len(x.shape)) if axis != dim)
+    norm = vector_norm(v, 2, axes, True) if axes else unary("abs", x)
+    return arithmetic("mul", x, arithmetic("div", value_of(g), norm))
+
+
 def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Value:
     x, y = value_of(x1), value_of(x2)
     shape = pointwise.broadcast_shapes("cosine_similarity", x, y)
@@ -153,4 +164,4 @@ RULES: dict[str, Callable[..., Any]] = {
     "cosine_similarity": _cosine_similarity, "cdist": _distances,
 }  # fmt: skip
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"F.batch_norm": _refuse_training}
+FUNCTIONS: dict[str, Callable[..., Any]] = {"F.batch_norm": _refuse_training, "torch._weight_norm": _weight_norm}
