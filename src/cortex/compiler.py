@@ -197,13 +197,15 @@ def compile(
             entry = FunctionEntry.of(model)
             return CompiledFunction(entry, Weights(weights), structures, executable, wanted.save, meaning)
 
+        def by_nodes_first(made: Executable) -> Executable:
+            assert isinstance(made, FunctionExecutable)
+            made.make_by_calls = by_calls
+            return made
+
         by_nodes = False
         try:
             if not model.passed_parameters:
-                made = executable(model, weights, structures, prefers_calls=bool(structures))
-                assert isinstance(made, FunctionExecutable)
-                made.make_by_calls = by_calls
-                return made
+                return by_nodes_first(executable(model, weights, structures, prefers_calls=bool(structures)))
         except Beyond as refusal:
             by_nodes = isinstance(refusal, BetterByCalls)
         try:
@@ -211,7 +213,7 @@ def compile(
         except ModelError:
             if not by_nodes:
                 raise
-        return executable(model, weights, structures)
+        return by_nodes_first(executable(model, weights, structures))
     if "torch" not in sys.modules:
         return executable(model, weights, structures)
     from cortex.frontend.torch.torch_entry import entry_of

@@ -72,7 +72,14 @@ def exactly(x: Any) -> Any:
     return x
 
 
+OF_MATH = (
+    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "atan2", "sinh", "cosh", "tanh", "hypot", "fabs", "copysign", "degrees", "radians", "erf", "isqrt",
+)  # fmt: skip
+"""Functions of `math` that numbers of nodes are computed with."""
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(math, name) for name in OF_MATH},
     **{
         name: getattr(operator, name)
         for name in (
@@ -85,6 +92,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "is": operator.is_, "equals": lambda x, y: bool(x == y),
     "numpy_class": lambda x: type(x).__name__ if isinstance(x, np.number | np.bool_ | np.str_) else "",
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
+    "bit_length": lambda x: x.bit_length(),
     "high": lambda x: parts(x)[0], "middle": lambda x: parts(x)[1], "low": lambda x: parts(x)[2],
 }  # fmt: skip
 """What an expression may apply."""

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cortex.frontend import contraction, indexing, movement, pointwise, reduction
+from cortex.frontend.arity.told import Count
 from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.field_shapes import note_shape
@@ -375,6 +376,8 @@ def value_of(x: Any) -> Value:
     match x:
         case Operand():
             return x._cortex_value()
+        case Count() if x.is_periodic:
+            return value_of(x.as_field())
         case bool() | int() | float() | np.generic():
             return pointwise.fill(float(x))
         case np.ndarray() if x.ndim == 0:

@@ -86,18 +86,70 @@ CASES: dict[str, Callable[..., Any]] = {
     # sums and extremes
     **{
         f"torch.{name}(dim)": lambda x, name=name: getattr(torch, name)(x, dim=-1)
-        for name in (
-            "sum mean prod amax amin argmax argmin softmax log_softmax logsumexp norm all any var std nansum nanmean "
-            "count_nonzero cumsum cumprod median sort aminmax logcumsumexp cummax"
-        ).split()
+        for name in [
+            "sum",
+            "mean",
+            "prod",
+            "amax",
+            "amin",
+            "argmax",
+            "argmin",
+            "softmax",
+            "log_softmax",
+            "logsumexp",
+            "norm",
+            "all",
+            "any",
+            "var",
+            "std",
+            "nansum",
+            "nanmean",
+            "count_nonzero",
+            "cumsum",
+            "cumprod",
+            "median",
+            "sort",
+            "aminmax",
+            "logcumsumexp",
+            "cummax",
+        ]
     },
     **{
         f"torch.{name}(keepdim)": lambda x, name=name: getattr(torch, name)(x, dim=0, keepdim=True)
-        for name in "sum mean prod amax argmax argmin logsumexp norm all var max min nanmean".split()
+        for name in [
+            "sum",
+            "mean",
+            "prod",
+            "amax",
+            "argmax",
+            "argmin",
+            "logsumexp",
+            "norm",
+            "all",
+            "var",
+            "max",
+            "min",
+            "nanmean",
+        ]
     },
     **{
         f"x.{name}()": lambda x, name=name: getattr(x, name)()
-        for name in "sum mean prod max min argmax argmin norm std var any all aminmax count_nonzero".split()
+        for name in [
+            "sum",
+            "mean",
+            "prod",
+            "max",
+            "min",
+            "argmax",
+            "argmin",
+            "norm",
+            "std",
+            "var",
+            "any",
+            "all",
+            "aminmax",
+            "count_nonzero",
+        ]
     },
     "x.topk(2)": lambda x: x.topk(2).values,
     "F.softmin": lambda x: F.softmin(x, dim=1),

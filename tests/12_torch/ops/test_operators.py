@@ -111,7 +111,7 @@ def test_a_rule_takes_the_arguments_of_its_operator(name: str) -> None:
         is_own = f"{packet}.{each}" not in table.rules() or bool(overload)
         if not is_own or any(a.alias_info and a.alias_info.is_write for a in schema.arguments):
             continue
-        if "Tensor" not in str(schema.arguments[0].type) and packet != "pow" or "str dim" in str(schema):
+        if ("Tensor" not in str(schema.arguments[0].type) and packet != "pow") or "str dim" in str(schema):
             continue  # of TorchScript, or with names of dimensions
         positional = [a.name for a in schema.arguments if not a.kwarg_only]
         keywords = {a.name: None for a in schema.arguments if a.kwarg_only}

@@ -17,17 +17,30 @@ import cortex
 PUBLIC = {**CASES, **LAYERS}
 
 REFUSED = {
-    *(f"torch.{name}" for name in "erfc frac trunc floor ceil round sin cos tan atan signbit sinc".split()),
-    *(f"torch.{name}(x, y)" for name in "pow atan2 remainder fmod floor_divide copysign ldexp".split()),
-    *(f"torch.{name}(dim)" for name in "median sort logcumsumexp cummax".split()),
     *(
         f"torch.{name}"
-        for name in "combinations masked_select bucketize searchsorted masked_scatter float_power".split()
+        for name in ["erfc", "frac", "trunc", "floor", "ceil", "round", "sin", "cos", "tan", "atan", "signbit", "sinc"]
     ),
-    *(f"torch.{name}" for name in "lgamma div(floor) erfinv bincount histc quantile where(c)".split()),
+    *(f"torch.{name}(x, y)" for name in ["pow", "atan2", "remainder", "fmod", "floor_divide", "copysign", "ldexp"]),
+    *(f"torch.{name}(dim)" for name in ["median", "sort", "logcumsumexp", "cummax"]),
+    *(
+        f"torch.{name}"
+        for name in ["combinations", "masked_select", "bucketize", "searchsorted", "masked_scatter", "float_power"]
+    ),
+    *(f"torch.{name}" for name in ["lgamma", "div(floor)", "erfinv", "bincount", "histc", "quantile", "where(c)"]),
     *(
         f"x.{name}"
-        for name in "pow_(y) topk(2) as_strided diagonal_scatter nonzero long() int() double() half()".split()
+        for name in [
+            "pow_(y)",
+            "topk(2)",
+            "as_strided",
+            "diagonal_scatter",
+            "nonzero",
+            "long()",
+            "int()",
+            "double()",
+            "half()",
+        ]
     ),
     *("bitwise", "F.gaussian_nll", "F.gumbel_softmax", "torch.nn.functional.pdist", "nn.ConvTranspose1d"),
 }

@@ -37,6 +37,12 @@ class Writer(Protocol):
     def name(self, operand: Any) -> str:
         """The attribute of the node that holds it."""
 
+    def field(self, operand: Any) -> Any:
+        """The field that holds it."""
+
+    def number(self, operand: Any) -> Any:
+        """The field as a number."""
+
 
 @dataclass(frozen=True)
 class Told:
@@ -75,6 +81,14 @@ class Count(int):
         made.function, made.is_periodic = function, is_periodic
         return made
 
+    def as_field(self) -> Any:
+        """The field that holds it."""
+        return self.writer.field(self.operand)
+
+    def as_number(self) -> Any:
+        """The same, as a number."""
+        return self.writer.number(self.operand)
+
     def _apply(self, fn: str, of: Callable[[int, int], int], other: Any) -> Any:
         if not isinstance(other, int) or isinstance(other, bool):
             return NotImplemented
@@ -83,9 +97,8 @@ class Count(int):
             return result
         operand, theirs = found
         is_periodic = self.is_periodic or fn in PERIODIC or (isinstance(other, Count) and other.is_periodic)
-        frame = user_frame()
-        if is_periodic and frame is not None:
-            builder().knowledge.model.told_at.add((frame.f_code.co_filename, frame.f_lineno))
+        if is_periodic:
+            _note_line()
         own = self.function
         made = self.writer.computed(fn, (self.operand, operand))
         return self._made(result, self.list, self.writer, made, lambda n: of(own(n), theirs(n)), is_periodic)
@@ -120,8 +133,33 @@ class Count(int):
     def __hash__(self) -> int:
         return int.__hash__(self)
 
+    def bit_length(self) -> Any:
+        """As Python's, of a number that is told."""
+        _note_line()
+        own, made = self.function, self.writer.computed("bit_length", (self.operand,))
+        return self._made(int.bit_length(self), self.list, self.writer, made, lambda n: own(n).bit_length(), True)
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        result, power = int.__pow__(self, int(other), modulus) if isinstance(other, int) else NotImplemented, None
+        if modulus is None and type(other) in (int, float):
+            result, power = int(self) ** other, constant(other)
+        if power is None:
+            return result
+        _note_line()
+        own, made = self.function, self.writer.computed("pow", (self.operand, power))
+        if type(result) is not int:
+            return self.writer.number(made)
+        return self._made(result, self.list, self.writer, made, lambda n: own(n) ** other, True)
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
+
+
+def _note_line() -> None:
+    """What the running line computes from a number of children is told."""
+    frame = user_frame()
+    if frame is not None:
+        builder().knowledge.model.told_at.add((frame.f_code.co_filename, frame.f_lineno))
 
 
 def _operator(fn: str, of: Callable[[int, int], int]) -> Callable[[Count, Any], Any]:

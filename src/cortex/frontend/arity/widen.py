@@ -21,7 +21,8 @@ from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told, told_at
-from cortex.frontend.arity.values import NotAlike
+from cortex.frontend.arity.values import CountedOtherwise, NotAlike
+from cortex.frontend.beyond import BetterByCalls
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Facts, Oracle
 from cortex.frontend.knowledge import Knowledge
@@ -48,6 +49,9 @@ CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
 MOST_CONSTANT = 64
 """A number up to this that the code of the model mentions is checked too, and the next one: `if len(kids) > 10`."""
 
+NO_CHILDREN = "the list is not one of children"
+"""Why a list is not open: until a call on one of its items is seen, as leaves may come first."""
+
 
 def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> bool:
     """Add a kind of any arity to the tree, found from `kind`, which was traced with the answers of `oracle`.
@@ -61,12 +65,12 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     lists = [name for name in asked if k.is_of_children(name) or name in k.item_lists]
     for name in asked:
         if name not in lists:  # such as that of the parent's children
-            tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), "the list is not one of children")
+            tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), NO_CHILDREN)
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
             own = itemized(k, kind, chosen)
             key = open_lengths(own.guard, chosen)
-            if key in tree.per_arity:
+            if tree.per_arity.get(key, NO_CHILDREN) != NO_CHILDREN:
                 continue
             if any(other.checked is not None and other.guard == key for other in tree.order):
                 continue  # there is one, which is not for this number of children
@@ -76,6 +80,9 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 widening.run_for_other_answers()
                 return True
             except NotAlike as reason:
+                is_counted = isinstance(reason, CountedOtherwise) or k.model.mentions().periodic is not None
+                if is_counted and k.prefers_calls:
+                    raise BetterByCalls(reason.reason, reason.span) from None
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
             except (NeedsExample, NeedsStates):
@@ -168,7 +175,7 @@ class _Widening:
         )
         relations = tuple(self._of_relations(dict.fromkeys(self.chosen, 0)))
         if not relations:
-            raise NotAlike("the list is not one of children")
+            raise NotAlike("no call is made on an item of the list")
         checked = CheckedLengths(relations, asked, self.chosen, self.k.model.mentions().most)
         for lengths, _ in traces:
             checked.add(lengths)

@@ -27,6 +27,17 @@ class StepWriter:
         tracer.knowledge.read.setdefault(name)
         return name
 
+    def field(self, operand: Steps) -> Any:
+        """The field that has these steps for a meaning."""
+        from cortex.frontend.torch.standins import present, tracing
+
+        return present(tracing(), operand)
+
+    def number(self, operand: Steps) -> Any:
+        """The same, as a number."""
+        tracer: Any = builder()
+        return tracer.language.as_number(self.field(operand))
+
 
 def counted(x: NodeList | NodeTuple) -> int:
     """The length of a list of nodes."""

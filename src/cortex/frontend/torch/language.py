@@ -15,6 +15,7 @@ import numpy as np
 
 from cortex.errors import ModelError
 from cortex.frontend import functions
+from cortex.frontend.arity.told import Count
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import as_float
 from cortex.frontend.spans import fail
@@ -35,8 +36,6 @@ class Language(ABC):
     """What stands for data of nodes; and for data that can be indexed."""
     meanings: Mapping[str, Any] = {}
     """Of built-in names."""
-    called: Mapping[str, Any] = {}
-    """Of built-in names that code calls, and does nothing else with."""
     functions: Meanings = ()
     """Of functions of libraries, under any name."""
     modules: Meanings = ()
@@ -73,8 +72,12 @@ class Language(ABC):
         return x
 
     def as_field(self, x: Any) -> Any:
-        """The field that a number is, and anything else itself."""
-        return x
+        """The field that a number of children is, and anything else itself."""
+        return x.as_field() if type(x) is Count else x
+
+    def as_number(self, field: Any) -> Any:
+        """What Python's numbers in a field are to code."""
+        return field
 
     def refusal(self, x: Any, name: str) -> str | None:
         """What to say to who calls this, where it cannot be traced."""

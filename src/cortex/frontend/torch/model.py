@@ -74,7 +74,8 @@ class TorchModel(TracedModel):
         does_more = entry.does_more or signature.tensors or signature.numbers
         self.mode: Mode = "headed" if does_more else "plain"
         self._next_mode: Mode | None = None  # where everything is to be forgotten
-        self.routines, self.roles = dict[Hashable, Routine](), list[Role]()
+        self.routines: dict[Hashable, Routine] = {}
+        self.roles: list[Role] = []
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import math
 import operator
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
@@ -31,6 +32,7 @@ from cortex.frontend.torch.identity import is_another, meaning_of_hash, meaning_
 from cortex.frontend.torch.language import Language
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.nested import Nested
+from cortex.frontend.torch.numbers_of_fields import CONVERSIONS, FUNCTIONS_OF_MATH, MATH
 from cortex.frontend.torch.rewrite_is import NAME, rewrite_is
 from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.standins import NodeField, TorchNode
@@ -84,6 +86,7 @@ FUNCTIONS = (
     (callable, meaning_of_callable),
     (hasattr, meaning_of_hasattr),
     (np.isscalar, meaning_of_isscalar),
+    *FUNCTIONS_OF_MATH,
 )
 """Functions of libraries that have another meaning under any name."""
 
@@ -107,7 +110,7 @@ class _Numpy(ModuleType):
         return getattr(np, name)
 
 
-MODULES = ((operator, _Operator("operator")), (np, _Numpy("numpy")))
+MODULES = ((operator, _Operator("operator")), (np, _Numpy("numpy")), (math, MATH))
 
 
 def _refusing(said: str) -> Callable[..., Any]:
@@ -157,7 +160,7 @@ class Rebuilt:
         for name in names:
             if isinstance(scope.get(name), RecursiveModel):
                 self._find(scope[name])
-        meanings, called = {**MEANINGS, **self._language.meanings}, self._language.called
+        meanings, called = {**MEANINGS, **self._language.meanings}, CONVERSIONS
         own |= {name: meant for name, meant in meanings.items() if name in names and name not in scope}
         own |= {n: meant for n, meant in called.items() if n in names and n not in scope and _is_called(function, n)}
         own |= {name: meant for name in names if (meant := self._meant(scope.get(name), names)) is not None}

@@ -19,7 +19,7 @@ from cortex.frontend.torch.forms import FLOAT
 from cortex.frontend.torch.language import Language, chosen
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.node_field import IndexableTorchNodeField, TorchNodeField
-from cortex.frontend.torch.number import as_field, known, number
+from cortex.frontend.torch.number import as_field, as_number, known
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
 from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.tensor import TorchTensor
@@ -58,7 +58,6 @@ class TorchTensors(Language):
         "max": chosen(max, _is_scalar, lambda x, y: torch.maximum(_as_tensor(x), _as_tensor(y))),
         "min": chosen(min, _is_scalar, lambda x, y: torch.minimum(_as_tensor(x), _as_tensor(y))),
     }
-    called = {"float": number(float), "int": number(int)}  # noqa: RUF012 - never changed
     functions = ((torch.from_numpy, from_numpy),)
     modules = ((torch, _Torch("torch")),)
 
@@ -101,6 +100,10 @@ class TorchTensors(Language):
     def as_field(self, x: Any) -> Any:
         """The field that a number is, and anything else itself."""
         return as_field(x)
+
+    def as_number(self, field: Any) -> Any:
+        """The number that a field holds."""
+        return as_number(field)
 
     def refusal(self, x: Any, name: str) -> str | None:
         """What to say of functions that torch.jit has compiled."""
