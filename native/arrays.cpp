@@ -279,16 +279,23 @@ void Request::copy_relations() {
                     std::to_string(most) + ")");
   const auto n = static_cast<std::size_t>(count);
   Relations relations;
-  for (const Accessor& slot : spec_.slots)
-    relations.slots.push_back(read_slot(forest_, slot.attribute().text()));
-  for (const Accessor& list : spec_.lists) relations.lists.push_back(read_list(forest_, list, n));
+  for (std::size_t s = 0; s < spec_.own_slots; ++s)
+    relations.slots.push_back(read_slot(forest_, spec_.slots[s].attribute().text()));
+  for (std::size_t l = 0; l < spec_.own_lists; ++l) relations.lists.push_back(read_list(forest_, spec_.lists[l], n));
   lay_out(relations, n, graph_);
   find_heights(graph_, check_range(graph_, n), nb::none());
+  if (!spec_.positions.empty()) make_room();
+  if (!spec_.unshared.empty()) check_unshared();
 }
 
 // The value of an attribute: of the node object, or of the forest's column.
 PyObject* Request::value(std::int32_t node, int attribute) {
   const auto a = static_cast<std::size_t>(attribute);
+  if (static_cast<std::size_t>(node) >= num_user_) {
+    const Added& added = added_[static_cast<std::size_t>(node) - num_user_];
+    if (added.value) return Py_NewRef(added.value);  // the only field that positions of numbers have
+    node = added.owner;
+  }
   if (!forest_.is_valid()) {
     const Accessor& accessor = spec_.attributes[a].accessor;
     try {

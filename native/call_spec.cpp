@@ -38,6 +38,12 @@ CallAttribute attribute(nb::handle source) {
   return made;
 }
 
+std::size_t position(const std::vector<std::string>& all, nb::handle name) {
+  const auto found = std::find(all.begin(), all.end(), nb::cast<std::string>(nb::borrow(name)));
+  if (found == all.end()) python_error(PyExc_ValueError, "a linearizer's spec names a relation that the model does not have");
+  return static_cast<std::size_t>(found - all.begin());
+}
+
 }  // namespace
 
 nb::object CallWay::at(std::int32_t item) const {
@@ -52,11 +58,14 @@ nb::object CallWay::at(std::int32_t item) const {
 CallSpec::CallSpec(nb::handle source, const std::vector<std::string>& slots, const std::vector<std::string>& lists,
                    const std::vector<std::string>& attribute_names) {
   for (nb::handle name : list_of(source["tensors"])) tensors.push_back(nb::borrow(name));
+  numbers = nb::cast<std::size_t>(nb::object(source["numbers"]));
   for (nb::handle way : list_of(source["ways"])) ways.push_back({nb::object(way[0]), truth(way[1])});
   for (nb::handle r : list_of(source["relations"])) {
     CallRelation made{text(r[0]), number(r[1]), Steps(r[2]), truth(r[3]), truth(r[4]), truth(r[5]), {}, number(r[7])};
     for (nb::handle pair : list_of(r[6]))
       made.inherits.emplace_back(nb::cast<std::size_t>(nb::object(pair[0])), nb::cast<std::size_t>(nb::object(pair[1])));
+    for (nb::handle each : list_of(r[8])) made.numbers.emplace_back(nb::cast<std::size_t>(nb::object(each[0])), Steps(each[1]));
+    made.numbers_by_item = truth(r[9]);
     follows |= made.looks_up;
     relations.push_back(std::move(made));
   }
@@ -86,6 +95,28 @@ CallSpec::CallSpec(nb::handle source, const std::vector<std::string>& slots, con
   }
   asked_slots = mark(slots, source["asked"]);
   for (const std::uint8_t asked : mark(lists, source["asked"])) asks_lists |= asked != 0;
+  for (nb::handle g : list_of(source["gathers"]))
+    gathers.push_back({position(lists, g[0]), position(slots, g[1]), nb::cast<std::size_t>(nb::object(g[2]))});
+  for (nb::handle kind : list_of(source["collects"])) {
+    std::vector<std::vector<CollectEntry>> own;
+    for (nb::handle entries : list_of(kind)) {
+      own.emplace_back();
+      for (nb::handle e : list_of(entries)) {
+        const std::string what = text(e[0]);
+        using Kind = CollectEntry::Kind;
+        if (what == "own") {
+          own.back().push_back({Kind::kOwn, 0, 0});
+        } else if (what == "slot") {
+          own.back().push_back({Kind::kSlot, position(slots, e[1]), 0});
+        } else if (what == "each") {
+          own.back().push_back({Kind::kList, position(lists, e[1]), 0});
+        } else {
+          own.back().push_back({Kind::kItem, position(lists, e[1]), number(e[2])});
+        }
+      }
+    }
+    collects.push_back(std::move(own));
+  }
   for (const std::string& name : attribute_names) {
     const nb::object found = nb::borrow(source["attributes"]).attr("get")(name.c_str());
     if (found.is_none()) python_error(PyExc_ValueError, "a linearizer's spec does not say what '" + name + "' is");
@@ -95,15 +126,21 @@ CallSpec::CallSpec(nb::handle source, const std::vector<std::string>& slots, con
 }
 
 int CallSpec::traverse(visitproc visit, void* arg) const {
-  for (const CallRelation& r : relations)
+  for (const CallRelation& r : relations) {
     if (int found = r.steps.traverse(visit, arg)) return found;
+    for (const auto& [_, steps] : r.numbers)
+      if (int found = steps.traverse(visit, arg)) return found;
+  }
   for (const CallAttribute& a : attributes)
     if (int found = a.steps.traverse(visit, arg)) return found;
   return 0;
 }
 
 void CallSpec::drop_references() {
-  for (CallRelation& r : relations) r.steps.drop_references();
+  for (CallRelation& r : relations) {
+    r.steps.drop_references();
+    for (auto& [_, steps] : r.numbers) steps.drop_references();
+  }
   for (CallAttribute& a : attributes) a.steps.drop_references();
 }
 

@@ -22,6 +22,10 @@ struct CallRelation {
   bool looks_up;     // they are made by others
   std::vector<std::pair<std::size_t, std::size_t>> inherits;  // tensors of the request: the call's own, the caller's
   std::int32_t way;
+  // Numbers and texts that calls are given: where they stand among those of a call, and what leads to them from the
+  // caller's node. Steps find the item of a list, its position and the length behind what the caller is given.
+  std::vector<std::pair<std::size_t, Steps>> numbers = {};
+  bool numbers_by_item = false;  // they are not the same for all items of a list
 };
 
 // A name for the way by which calls are reached: what callers pass may depend on it.
@@ -52,6 +56,18 @@ struct CallAttribute {
   std::vector<std::int32_t> roles = {};  // kStored: the last of them in which the node is called
 };
 
+// An entry of what a call adds to a collection: itself, or all that a call which it makes adds.
+struct CollectEntry {
+  enum class Kind { kOwn, kSlot, kList, kItem } kind;
+  std::size_t relation;  // the slot or list of the model
+  std::int32_t item;     // kItem: the position in the list
+};
+
+// A list of the model that consists of what the call in a slot adds to a collection.
+struct Gather {
+  std::size_t list, slot, collection;
+};
+
 struct CallSpec {
   CallSpec() = default;
 
@@ -64,11 +80,14 @@ struct CallSpec {
   std::vector<CallWay> ways;
   std::vector<CallAttribute> attributes;
   std::vector<nb::object> tensors;  // names of the tensors of a request
+  std::size_t numbers = 0;          // how many names there are of numbers and texts that calls are given
   // Where calls have a kind by what is known before those that they depend on: per kind, which slots and lists it needs
   // (empty otherwise); and which slots tell kinds apart, and whether lists do.
   std::vector<std::vector<std::uint8_t>> needed_slots, needed_lists;
   std::vector<std::uint8_t> asked_slots;
   bool asks_lists = false;
+  std::vector<Gather> gathers;
+  std::vector<std::vector<std::vector<CollectEntry>>> collects;  // per kind and collection
   bool follows = false;             // somebody asks who made calls, so that all have to be made in order first
 
   int traverse(visitproc visit, void* arg) const;

@@ -1,6 +1,7 @@
 #include "calls.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "errors.hpp"
 #include "signals.hpp"
@@ -13,6 +14,23 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t with) { return (hash ^ wit
 
 std::uint64_t pair(std::int32_t a, std::int32_t b) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
+}
+
+constexpr std::size_t kItemNumbers = 3;  // the item of a list, its position, and the length
+
+// Are two numbers or texts the same to all code? Of those of other classes than Python's own, only one that is itself.
+bool is_same(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (!a || !b || Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) return std::bit_cast<std::uint64_t>(PyFloat_AS_DOUBLE(a)) == std::bit_cast<std::uint64_t>(PyFloat_AS_DOUBLE(b));
+  if (PyLong_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  return PyUnicode_CheckExact(a) && PyUnicode_Compare(a, b) == 0;
+}
+
+std::uint64_t hash_of(PyObject* x) {
+  if (PyFloat_CheckExact(x)) return std::bit_cast<std::uint64_t>(PyFloat_AS_DOUBLE(x));
+  if (PyLong_CheckExact(x) || PyUnicode_CheckExact(x)) return static_cast<std::uint64_t>(PyObject_Hash(x));
+  return reinterpret_cast<std::uintptr_t>(x);
 }
 
 template <class T>
@@ -50,6 +68,7 @@ std::int32_t Calls::start(PyObject* request) {
   if (request_ < 0) {
     index_.clear();
     last_.clear();
+    number_index_.clear();
   }
   ++request_;
   first_ = calls_.size();
@@ -63,26 +82,26 @@ std::int32_t Calls::start(PyObject* request) {
     if (found) tensors_.push_back(nb::borrow(found));
   }
   given_.push_back(std::move(given));
-  const std::int32_t head = call(0, request, -1, -1, 0, static_cast<std::int32_t>(given_.size()) - 1);
+  const std::int32_t head = call(0, request, -1, -1, 0, static_cast<std::int32_t>(given_.size()) - 1, -1);
   if (spec_.follows) make_all(head);
   return head;
 }
 
 std::int32_t Calls::call(std::int32_t role, PyObject* node, std::int32_t caller, std::int32_t way, std::int32_t item,
-                         std::int32_t given) {
-  std::uint64_t hash = mixed(mixed(reinterpret_cast<std::uintptr_t>(node), pair(role, given)), static_cast<std::uint32_t>(request_));
+                         std::int32_t given, std::int32_t numbers) {
+  std::uint64_t hash = mixed(mixed(reinterpret_cast<std::uintptr_t>(node), pair(role, given)), pair(request_, numbers));
   if (caller >= 0) hash = mixed(mixed(hash, pair(caller, way)), static_cast<std::uint32_t>(item));
   std::int32_t& found = index_.find_or_add(hash, [&](std::int32_t c) {
     const Call& known = calls_[static_cast<std::size_t>(c)];
     return known.node == node && known.role == role && known.caller == caller && known.way == way &&
-           known.item == item && known.given == given && known.request == request_;
+           known.item == item && known.given == given && known.numbers == numbers && known.request == request_;
   });
   if (found >= 0) return found;
   if (calls_.size() - first_ >= static_cast<std::size_t>(most_)) {
     structure_error("the module makes more than " + std::to_string(most_) +
                     " calls for one request; is there a cycle below the node?");
   }
-  calls_.push_back({node, role, caller, way, item, given, request_});
+  calls_.push_back({node, role, caller, way, item, given, numbers, request_});
   Py_INCREF(node);
   found = static_cast<std::int32_t>(calls_.size()) - 1;
   look_for_signals(calls_.size());
@@ -110,6 +129,44 @@ std::int32_t Calls::inherited(const CallRelation& relation, std::int32_t given) 
   return static_cast<std::int32_t>(given_.size()) - 1;
 }
 
+// The numbers and texts that a call is given. They move when others are given some.
+Given Calls::numbers_of(const Call& call) const {
+  if (call.numbers < 0) return {};
+  return Given(numbers_).subspan(static_cast<std::size_t>(call.numbers), spec_.numbers);
+}
+
+// Where the numbers and texts stand that a relation gives to the call on what it leads to; -1 where there are none. Runs
+// Python's operators on the user's objects.
+std::int32_t Calls::numbers(const CallRelation& relation, const Call& caller, PyObject* item, std::int32_t position,
+                            Py_ssize_t length) {
+  if (relation.numbers.empty()) return -1;
+  std::vector<PyObject*> known(spec_.numbers + kItemNumbers, nullptr);
+  std::ranges::copy(numbers_of(caller), known.begin());
+  nb::object at, count;
+  if (relation.is_list && relation.numbers_by_item) {
+    at = own(PyLong_FromLong(position));
+    count = own(PyLong_FromSsize_t(length));
+    known[spec_.numbers] = item;
+    known[spec_.numbers + 1] = at.ptr();
+    known[spec_.numbers + 2] = count.ptr();
+  }
+  std::vector<nb::object> made(spec_.numbers);
+  std::uint64_t hash = 0;
+  for (const auto& [place, steps] : relation.numbers) {
+    made[place] = nb::steal(steps.follow(caller.node, known));
+    hash = mixed(hash ^ place, hash_of(made[place].ptr()));
+  }
+  std::int32_t& found = number_index_.find_or_add(hash, [&](std::int32_t first) {
+    for (std::size_t i = 0; i < made.size(); ++i)
+      if (!is_same(made[i].ptr(), numbers_[static_cast<std::size_t>(first) + i])) return false;
+    return true;
+  });
+  if (found >= 0) return found;
+  found = static_cast<std::int32_t>(numbers_.size());
+  for (nb::object& each : made) numbers_.push_back(each.release().ptr());
+  return static_cast<std::int32_t>(numbers_.size() - made.size());
+}
+
 std::int32_t Calls::follow(std::int32_t from, std::int32_t number, std::vector<std::int32_t>& to) {
   const CallRelation& relation = spec_.relations[static_cast<std::size_t>(number)];
   const Call& call = (*this)[from];
@@ -124,19 +181,23 @@ std::int32_t Calls::follow(std::int32_t from, std::int32_t number, std::vector<s
 
 std::int32_t Calls::read(std::int32_t from, const CallRelation& relation, std::vector<std::int32_t>& to) {
   const Call caller = (*this)[from];  // a copy: more calls are made
-  const nb::object found = nb::steal(relation.steps.find(caller.node));
+  const nb::object found = nb::steal(relation.steps.find(caller.node, numbers_of(caller)));
   if (!found.is_valid() || found.is_none()) return -1;
 
   const std::int32_t given = relation.looks_up ? 0 : inherited(relation, caller.given);
   std::int32_t passing = -1;
   if (relation.is_top_down && !relation.looks_up) {
     const std::int32_t role = spec_.roles[static_cast<std::size_t>(caller.role)].passing;
-    passing = role == caller.role ? from : call(role, caller.node, caller.caller, caller.way, caller.item, caller.given);
+    passing = role == caller.role ? from : call(role, caller.node, caller.caller, caller.way, caller.item, caller.given, caller.numbers);
   }
+  const Py_ssize_t length = relation.numbers_by_item ? PyObject_Size(found.ptr()) : 0;
+  if (length < 0) PyErr_Clear();
+  const std::int32_t common = relation.numbers_by_item ? -1 : numbers(relation, caller, nullptr, 0, 0);
   auto reached = [&](PyObject* node, std::int32_t item) {
     if (relation.looks_up) return last(caller.request, relation.role, node);
-    return passing < 0 ? call(relation.role, node, -1, -1, 0, given)
-                       : call(relation.role, node, passing, relation.way, item, given);
+    const std::int32_t its = relation.numbers_by_item ? numbers(relation, caller, node, item, length) : common;
+    return passing < 0 ? call(relation.role, node, -1, -1, 0, given, its)
+                       : call(relation.role, node, passing, relation.way, item, given, its);
   };
   if (!relation.is_list) {
     to.push_back(reached(found.ptr(), 0));
@@ -148,9 +209,9 @@ std::int32_t Calls::read(std::int32_t from, const CallRelation& relation, std::v
     ++count;
   };
   if (PyList_CheckExact(found.ptr()) || PyTuple_CheckExact(found.ptr())) {
-    // No Python code runs here that could change a list; its size is read again all the same.
+    // Python code that computes numbers could change a list, so its size is read again, and items are kept.
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(found.ptr()); ++i)
-      add(PySequence_Fast_GET_ITEM(found.ptr(), i));
+      add(nb::borrow(PySequence_Fast_GET_ITEM(found.ptr(), i)).ptr());
   } else {
     const nb::object iterator = own(PyObject_GetIter(found.ptr()));
     while (PyObject* node = PyIter_Next(iterator.ptr())) {
@@ -195,7 +256,7 @@ nb::object Calls::row(const CallAttribute& attribute, std::int32_t call) {
     throw nb::python_error();
   }
   const nb::object at =
-      attribute.number.is_valid() ? attribute.number : nb::steal(attribute.steps.follow((*this)[call].node));
+      attribute.number.is_valid() ? attribute.number : nb::steal(attribute.steps.follow((*this)[call].node, numbers_of((*this)[call])));
   if (PyArray_CheckExact(tensor) && PyLong_CheckExact(at.ptr())) {
     auto* array = reinterpret_cast<PyArrayObject*>(tensor);
     const Py_ssize_t i = PyLong_AsSsize_t(at.ptr());
@@ -218,7 +279,7 @@ PyObject* Calls::value(std::int32_t number, std::size_t attribute_number) {
     case CallAttribute::Kind::kRow:
       return row(attribute, number).release().ptr();
     case CallAttribute::Kind::kStored: {
-      const nb::object node = nb::steal(attribute.steps.follow(call.node));
+      const nb::object node = nb::steal(attribute.steps.follow(call.node, numbers_of(call)));
       for (std::size_t i = attribute.roles.size(); i-- > 0;)
         if (last(call.request, attribute.roles[i], node.ptr()) >= 0)
           return nb::object(spec_.roles[static_cast<std::size_t>(attribute.roles[i])].tag).release().ptr();
@@ -227,8 +288,8 @@ PyObject* Calls::value(std::int32_t number, std::size_t attribute_number) {
     case CallAttribute::Kind::kSteps:
       break;
   }
-  if (!attribute.careful) return attribute.steps.follow(call.node);
-  PyObject* found = attribute.steps.find(call.node);
+  if (!attribute.careful) return attribute.steps.follow(call.node, numbers_of(call));
+  PyObject* found = attribute.steps.find(call.node, numbers_of(call));
   return found ? found : Py_NewRef(Py_None);
 }
 
@@ -236,20 +297,23 @@ void Calls::clear() {
   if (request_ < 0) return;
   std::vector<Call> calls = std::move(calls_);  // what is freed may run code of the user's
   const std::vector<nb::object> tensors = std::move(tensors_);
+  const std::vector<PyObject*> numbers = std::move(numbers_);
   calls_.clear();
+  numbers_.clear();
   tensors_.clear();
   given_.clear();
   made_.clear();
   made_calls_.clear();
   request_ = -1;
   for (const Call& call : calls) Py_DECREF(call.node);
+  for (PyObject* number : numbers) Py_XDECREF(number);
   calls.clear();
   if (calls_.empty()) calls_ = std::move(calls);  // keep the memory
 }
 
 std::size_t Calls::bytes() const {
   return bytes_of(calls_) + index_.bytes() + last_.bytes() + bytes_of(given_) + bytes_of(made_) +
-         bytes_of(made_calls_) + bytes_of(todo_);
+         bytes_of(made_calls_) + bytes_of(todo_) + bytes_of(numbers_) + number_index_.bytes();
 }
 
 }  // namespace cortex

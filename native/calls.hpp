@@ -1,4 +1,5 @@
-// The calls that a request makes: one for each routine, node, caller that computes arguments, and tensors passed on.
+// The calls that a request makes: one for each routine, node, caller that computes arguments, and tensors and numbers
+// passed on.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct Call {
   std::int32_t way;           // by which that one reaches it, and the position in a list
   std::int32_t item;
   std::int32_t given;         // the tensors that it is given
+  std::int32_t numbers;       // the numbers and texts that it is given, or -1
   std::int32_t request;       // calls of different requests are different ones
   std::int32_t number = -1;   // as a node, once it is reached
   std::int64_t made = -1;     // where the calls that it makes stand, once they are made
@@ -100,8 +102,11 @@ class Calls {
   };
 
   std::int32_t call(std::int32_t role, PyObject* node, std::int32_t caller, std::int32_t way, std::int32_t item,
-                    std::int32_t given);
+                    std::int32_t given, std::int32_t numbers);
   std::int32_t last(std::int32_t request, std::int32_t role, PyObject* node);
+  Given numbers_of(const Call& call) const;
+  std::int32_t numbers(const CallRelation& relation, const Call& caller, PyObject* item, std::int32_t position,
+                       Py_ssize_t length);
   std::int32_t inherited(const CallRelation& relation, std::int32_t given);
   std::int32_t read(std::int32_t from, const CallRelation& relation, std::vector<std::int32_t>& to);
   void make_all(std::int32_t head);
@@ -115,6 +120,8 @@ class Calls {
   std::size_t first_given_ = 0;  // its first tensors
   CallIndex index_, last_;
   std::vector<Tensors> given_;
+  std::vector<PyObject*> numbers_;  // of all calls that are given some, as many places for each; owned
+  CallIndex number_index_;          // where the same ones stand
   std::vector<nb::object> tensors_;
   std::vector<Made> made_;                // per call and relation by which its role makes calls
   std::vector<std::int32_t> made_calls_;  // what they lead to

@@ -85,7 +85,7 @@ std::int64_t size_of(PyObject* value) {
 
 // Is there a child at the end of an edge? Calls are asked before their children have numbers.
 inline bool Request::has_child(std::size_t edge) const {
-  return (spec_.of_calls() ? edge_calls_[edge] : graph_.edge_child[edge]) >= 0;
+  return (spec_.of_calls() && added_.empty() ? edge_calls_[edge] : graph_.edge_child[edge]) >= 0;
 }
 
 // The answer to a question about a text in a slot of the node, where it takes no more than to compare addresses.
@@ -141,6 +141,13 @@ inline std::int32_t Request::decide(std::int32_t node) {
 
 std::int32_t Request::kind_of(std::int32_t node) { return decide(node); }
 
+// The kind of a node that was added, by the tree of those.
+std::int32_t Request::decide_from(Branch branch, std::int32_t node) {
+  while (branch >= 0) branch = answer(spec_.tests[static_cast<std::size_t>(branch)], node);
+  if (branch == kUnknown) unknown_kind(object_of(node), where(node), nb::list());
+  return kind_of_branch(branch);
+}
+
 void Request::classify() {
   const std::size_t n = graph_.num_nodes();
   if (graph_.kind.size() != n) {
@@ -177,7 +184,10 @@ void Request::check_lengths() {
   for (std::size_t v = 0; v < graph_.num_nodes(); ++v) {
     const Lengths& lengths = spec_.kinds[static_cast<std::size_t>(graph_.kind[v])].lengths;
     if (!lengths.table) continue;
-    const std::int64_t entry = lengths.entry(&graph_.list_len[v * spec_.lists.size()]);
+    const std::int64_t entry = lengths.entry([&](int list) -> std::int64_t {
+      if (list < 0) return size_of(kept(static_cast<std::int32_t>(v), -1 - list));
+      return std::max(graph_.list_len[v * spec_.lists.size() + static_cast<std::size_t>(list)], 0);
+    });
     if (!lengths.table[entry] && met.emplace(lengths.table, entry).second) nodes.push_back(static_cast<std::int32_t>(v));
   }
   if (nodes.empty()) return;

@@ -40,22 +40,22 @@ Computed::Computed(nb::handle source) : function_(nb::object(source[2])), failur
     if (name == known) order_ = order;
 }
 
-nb::object Computed::operand(std::size_t number, PyObject* from) const {
+nb::object Computed::operand(std::size_t number, PyObject* from, Given given) const {
   const Operand& wanted = operands_[number];
-  return wanted.constant.is_valid() ? wanted.constant : nb::steal(wanted.steps.follow(from));
+  return wanted.constant.is_valid() ? wanted.constant : nb::steal(wanted.steps.follow(from, given));
 }
 
-PyObject* Computed::apply(PyObject* const* given) const {
-  if (binary_) return binary_(given[0], given[1]);
-  if (order_ >= 0) return PyObject_RichCompare(given[0], given[1], order_);
-  return PyObject_Vectorcall(function_.ptr(), given, operands_.size(), nullptr);
+PyObject* Computed::apply(PyObject* const* operands) const {
+  if (binary_) return binary_(operands[0], operands[1]);
+  if (order_ >= 0) return PyObject_RichCompare(operands[0], operands[1], order_);
+  return PyObject_Vectorcall(function_.ptr(), operands, operands_.size(), nullptr);
 }
 
-PyObject* Computed::of(PyObject* from) const {
-  const nb::object first = operand(0, from);
-  const nb::object second = operands_.size() > 1 ? operand(1, from) : nb::object();
-  const std::array<PyObject*, kMostOperands> given{first.ptr(), second.ptr()};
-  if (PyObject* found = apply(given.data())) return found;
+PyObject* Computed::of(PyObject* from, Given given) const {
+  const nb::object first = operand(0, from, given);
+  const nb::object second = operands_.size() > 1 ? operand(1, from, given) : nb::object();
+  const std::array<PyObject*, kMostOperands> operands{first.ptr(), second.ptr()};
+  if (PyObject* found = apply(operands.data())) return found;
   nb::python_error raised;
   own(PyObject_CallOneArg(failure_.ptr(), raised.value().ptr()));
   throw raised;

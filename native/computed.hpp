@@ -14,8 +14,8 @@ class Computed {
   // ("steps", ...), `failure` is called with what the function raised, and raises what the user is told.
   explicit Computed(nb::handle source);
 
-  // The value, a new reference, of the object that operands are reached from.
-  PyObject* of(PyObject* from) const;
+  // The value, a new reference, of the object that operands are reached from and of what a call on it is given.
+  PyObject* of(PyObject* from, Given given) const;
 
   int traverse(visitproc visit, void* arg) const;
   void drop_references();
@@ -27,8 +27,8 @@ class Computed {
   };
   using Binary = PyObject* (*)(PyObject*, PyObject*);
 
-  nb::object operand(std::size_t number, PyObject* from) const;
-  PyObject* apply(PyObject* const* given) const;
+  nb::object operand(std::size_t number, PyObject* from, Given given) const;
+  PyObject* apply(PyObject* const* operands) const;
 
   Binary binary_ = nullptr;  // the operator, where it is one of Python's
   int order_ = -1;           // the comparison, where it is one: Py_LT, ...

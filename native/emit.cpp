@@ -85,7 +85,7 @@ void Request::emit(const Destination& to) {
     emit_staged(to);
     return;
   }
-  std::copy(from.id_of.begin(), from.id_of.end(), last[1]);
+  std::copy_n(from.id_of.begin(), num_user_, last[1]);
   fill_fields(to);
 }
 

@@ -16,6 +16,14 @@ constexpr Py_ssize_t kMaxRepr = 60;
 
 void structure_error(const std::string& message) { python_error(structure_error_type, message); }
 
+void structure_error_from(const nb::object& cause, const std::string& message) {
+  nb::object text = own(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
+  nb::object error = own(PyObject_CallOneArg(structure_error_type, text.ptr()));
+  PyException_SetCause(error.ptr(), nb::object(cause).release().ptr());
+  PyErr_SetObject(structure_error_type, error.ptr());
+  throw nb::python_error();
+}
+
 void python_error(PyObject* type, const std::string& message) {
   // A class name or a repr may hold lone surrogates, so decoding must not fail.
   PyObject* text = PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace");

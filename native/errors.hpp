@@ -8,6 +8,9 @@ namespace cortex {
 // Raise cortex.errors.StructureError with `message`.
 [[noreturn]] void structure_error(const std::string& message);
 
+// The same, whose cause is an error of a user's object.
+[[noreturn]] void structure_error_from(const nb::object& cause, const std::string& message);
+
 // Raise cortex._native.UnknownKind: no kind of the model fits `node`, which is found at `where`; or one does, but it is
 // the first of the nodes in `unchecked`, which have numbers of children that their kinds are not checked for.
 [[noreturn]] void unknown_kind(nb::handle node, const std::string& where, nb::list unchecked);

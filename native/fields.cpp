@@ -134,15 +134,15 @@ void Request::fill_fields(const Destination& to) {
   std::vector<std::uint8_t> done;  // of a forest: the fields that are filled from its arrays
   if (forest_.is_valid())
     for (std::size_t f = 0; f < all; ++f) done.push_back(fill_from_column(field_at(f), to));
-  auto is_done = [&](FieldRef f) {
-    return !done.empty() && done[static_cast<std::size_t>(f.number) + (f.is_int ? 0 : ints)];
+  auto is_done = [&](FieldRef f, std::size_t v) {
+    return !done.empty() && v < num_user_ && done[static_cast<std::size_t>(f.number) + (f.is_int ? 0 : ints)];
   };
   const KindUse* const kinds = spec_.kinds.data();
   const std::uint8_t* demanded = demand_.data();
   std::int32_t* const* const ints_to = to.index.data() + to.index.size() - 2 - ints;
   auto fill_in = [&](FieldRef f, std::size_t v) {
     const auto node = static_cast<std::int32_t>(v);
-    if (!is_done(f) && !(f.is_int && fill_small(spec_.int_fields[static_cast<std::size_t>(f.number)], node, ints_to[f.number])))
+    if (!is_done(f, v) && !(f.is_int && fill_small(spec_.int_fields[static_cast<std::size_t>(f.number)], node, ints_to[f.number])))
       fill(f, node, to);
   };
   for (std::size_t v = 0; v < n; ++v) {
@@ -194,7 +194,7 @@ bool Request::is_read(FieldRef ref, std::size_t node) const {
 // run in between, so the array is looked at again after them.
 bool Request::fill_from_column(FieldRef ref, const Destination& to) {
   constexpr std::size_t kAtOnce = std::size_t{1} << 14;
-  const std::size_t n = graph_.num_nodes();
+  const std::size_t n = num_user_;
   for (std::size_t first = 0; first < n; first += kAtOnce) {
     if (first > 0) run_signal_handlers();
     if (!fill_from_rows(ref, to, first, std::min(n, first + kAtOnce))) return false;
@@ -209,7 +209,7 @@ bool Request::fill_from_rows(FieldRef ref, const Destination& to, std::size_t fi
   const nb::object& column = columns_[static_cast<std::size_t>(attribute)];
   if (!column.is_valid() || !PyArray_Check(column.ptr())) return false;
   auto* array = reinterpret_cast<PyArrayObject*>(column.ptr());
-  const std::size_t n = graph_.num_nodes();
+  const std::size_t n = num_user_;
   if (PyArray_NDIM(array) < 1 || PyArray_DIM(array, 0) != static_cast<npy_intp>(n)) return false;
 
   if (ref.is_int) {

@@ -49,8 +49,8 @@ void Request::number() {
   out.sizes.assign(kFirstListSize + 2 * spec_.lists.size(), 0);
   if (spec_.parts) out.sizes.push_back(out.num_parts);
   if (!spec_.windows.empty()) find_windows();
-  if (spec_.dedup)
-    out.sizes.push_back(static_cast<std::int64_t>(merges_ ? duplicates_.unique_of.size() : graph_.num_nodes()));
+  if (spec_.tells_user_nodes())
+    out.sizes.push_back(static_cast<std::int64_t>(merges_ ? duplicates_.unique_of.size() : num_user_));
   out.sizes[kNumNodes] = static_cast<std::int64_t>(n);
   out.sizes[kNumGroups] = static_cast<std::int64_t>(out.group_start.size());
   out.sizes[kNumRoots] = static_cast<std::int64_t>(graph_.roots.size());
@@ -161,7 +161,7 @@ std::vector<std::string> size_names(const Spec& spec) {
   }
   if (spec.parts) names.push_back("num_parts");
   if (!spec.windows.empty()) names.insert(names.end(), {"num_windows", "max_window"});
-  if (spec.dedup) names.push_back("num_user_nodes");
+  if (spec.tells_user_nodes()) names.push_back("num_user_nodes");
   return names;
 }
 
@@ -187,7 +187,7 @@ std::vector<IndexArray> index_arrays(const Spec& spec) {
   for (const IntField& field : spec.int_fields) arrays.push_back({"field_" + field.name, {kNumNodes, 0}});
   arrays.push_back({"root", {kNumRoots, 0}});
   const int num_user_nodes = num_windows + (spec.windows.empty() ? 0 : 2);
-  arrays.push_back({"order", {spec.dedup ? num_user_nodes : static_cast<int>(kNumNodes), 0}});
+  arrays.push_back({"order", {spec.tells_user_nodes() ? num_user_nodes : static_cast<int>(kNumNodes), 0}});
   return arrays;
 }
 

@@ -112,7 +112,7 @@ class Run {
   // Nodes that were computed, and nodes that the user gave: more than were computed where duplicates were merged.
   std::int64_t num_nodes() const { return workspace_->sizes[0]; }
   std::int64_t num_user_nodes() const {
-    return program_->linearizer().spec().dedup ? workspace_->sizes.back() : num_nodes();
+    return program_->linearizer().spec().tells_user_nodes() ? workspace_->sizes.back() : num_nodes();
   }
 
   const Program& program() const { return *program_; }

@@ -1,5 +1,7 @@
 #include "request.hpp"
 
+#include <limits>
+
 namespace cortex {
 
 namespace {
@@ -27,6 +29,7 @@ void Graph::clear() {
 
 void Request::linearize(nb::handle structures, std::int64_t parts, bool merge) {
   clear();
+  num_user_ = std::numeric_limits<std::size_t>::max();
   merges_ = spec_.dedup && merge;
   const bool is_list = PyList_Check(structures.ptr()) || PyTuple_Check(structures.ptr());
   of_objects_ = is_list && !spec_.of_calls();
@@ -37,6 +40,8 @@ void Request::linearize(nb::handle structures, std::int64_t parts, bool merge) {
   }
   run_signal_handlers();
   classify();
+  num_user_ = graph_.num_nodes();
+  if (!spec_.positions.empty()) add_positions();
   if (merges_) dedup();
   run_signal_handlers();
   choose_variants();
@@ -47,6 +52,8 @@ void Request::linearize(nb::handle structures, std::int64_t parts, bool merge) {
 }
 
 void Request::clear() {
+  for (const Added& added : added_) Py_XDECREF(added.value);
+  added_.clear();
   release(kept_);
   release(edge_objects_);
   release(root_objects_);
@@ -55,6 +62,7 @@ void Request::clear() {
   edge_calls_.clear();
   calls_.clear();
   frames_.clear();
+  walked_first_ = -1;
   columns_.clear();
   forest_.reset();
   demand_.clear();

@@ -150,6 +150,7 @@ class Request {
   // walk.cpp
   void walk(nb::handle structures);
   void check_names();
+  void check_unshared() const;
   void descend();
   void look_ahead(PyObject* node) const;
   std::int32_t number_at(std::int64_t edge, std::int32_t next);
@@ -161,7 +162,7 @@ class Request {
   std::int32_t expand_parts(const Accessor& list, PyObject* node);
   std::int32_t add_items(const Accessor& list, PyObject* held_by);
   std::int32_t iterate(const Accessor& list, nb::object collection);
-  void leave_out_none();
+  void leave_out_none(const Accessor& list);
   void check_gap(const Accessor& list);
   void add_edge(PyObject* child);
   void put_all_in_table();
@@ -175,13 +176,24 @@ class Request {
   void expand_lists(std::int32_t call, const CallRole& role, const std::vector<std::uint8_t>* needed);
   nb::object call_object(std::int32_t node) const;
 
+  // collected.cpp
+  void walk_collected(std::int32_t head);
+  std::int32_t gather(std::int32_t call, const CallRole& role, const Gather& what, std::vector<std::int32_t>& to);
+
   // arrays.cpp
   void read_forest(nb::handle forest);
   void copy_relations();
 
+  // positions.cpp
+  void make_room();
+  void add_positions();
+  std::int32_t add_items_of(std::int32_t routine, std::int32_t owner);
+  void find_height(std::size_t node);
+
   // classify.cpp
   void classify();
   std::int32_t kind_of(std::int32_t node);
+  std::int32_t decide_from(Branch branch, std::int32_t node);
   [[gnu::always_inline]] std::int32_t decide(std::int32_t node);
   bool has_child(std::size_t edge) const;
   bool all_checked() const;
@@ -259,7 +271,17 @@ class Request {
   [[noreturn]] void absent(const Accessor& read, const Attribute& named, std::int32_t node) const;
   void note_place(nb::python_error& error, const std::string& name, std::int32_t node) const;
 
+  // A node that stands for a position, or for what an owner computes for its positions.
+  struct Added {
+    std::int32_t owner;
+    std::int32_t routine;  // or -1
+    std::int32_t item;
+    PyObject* value;  // the item itself where it is a number, owned; else null
+  };
+
   const Spec& spec_;
+  std::size_t num_user_ = 0;   // nodes of the user's, which come first
+  std::vector<Added> added_;   // the others
   bool merges_ = false;
   bool of_objects_ = false;  // nodes are objects of the user's, rather than rows of a forest or calls
   Graph graph_;
@@ -271,6 +293,7 @@ class Request {
   std::vector<PyObject*> edge_objects_;  // owned; null where there is no child
   Calls calls_;                          // in place of the three above, where nodes are calls
   std::vector<std::int32_t> node_calls_, edge_calls_;  // per node, and per edge; -1 where there is no child
+  int walked_first_ = -1;                // the slot of a head whose call is being walked before the head
   std::vector<std::int32_t> reached_;    // room for one
   std::vector<PyObject*> kept_;          // owned; per node and column, null until read; empty until one is
   std::vector<Frame> frames_;
@@ -304,7 +327,7 @@ inline PyObject* Request::kept(std::int32_t node, int attribute) {
 
 // The value of an attribute (borrowed) where it takes no more than a look at a node's slot; else null.
 inline PyObject* Request::value_at_hand(std::int32_t node, int attribute) const {
-  if (!of_objects_) return nullptr;
+  if (!of_objects_ || static_cast<std::size_t>(node) >= objects_.size()) return nullptr;
   return spec_.attributes[static_cast<std::size_t>(attribute)].accessor.at_hand(objects_[static_cast<std::size_t>(node)]);
 }
 

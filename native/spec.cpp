@@ -59,6 +59,9 @@ class Reader {
     spec_.num_kinds = static_cast<int>(int_of(source_["num_kinds"]));
     spec_.kinds.resize(static_cast<std::size_t>(spec_.num_kinds));
     spec_.tree = branch(source_["tree"]);
+    spec_.own_slots = spec_.slots.size();
+    spec_.own_lists = spec_.lists.size();
+    if (source_.contains("positions")) read_positions(source_["positions"]);
     for (nb::handle field : items("int_fields")) read_int_field(field);
     for (nb::handle field : items("float_fields")) read_float_field(field);
     read_uses();
@@ -75,11 +78,24 @@ class Reader {
     if (source_.contains("calls")) spec_.calls = CallSpec(source_["calls"], names(spec_.slots), names(spec_.lists), names());
     spec_.none_is_unknown = source_.contains("none_is_unknown") && nb::cast<bool>(source_["none_is_unknown"]);
     const std::vector<std::string> lists = names(spec_.lists);
-    spec_.by_position.assign(lists.size(), 0);
-    if (source_.contains("by_position"))
-      for (nb::handle name : items("by_position"))
-        for (std::size_t l = 0; l < lists.size(); ++l)
-          if (lists[l] == nb::cast<std::string>(name)) spec_.by_position[l] = 1;
+    auto marked = [&](const char* key) {
+      std::vector<std::uint8_t> found(lists.size(), 0);
+      if (source_.contains(key))
+        for (nb::handle name : items(key))
+          for (std::size_t l = 0; l < lists.size(); ++l)
+            if (lists[l] == nb::cast<std::string>(name)) found[l] = 1;
+      return found;
+    };
+    spec_.by_position = marked("by_position");
+    spec_.counted = marked("counted");
+    if (source_.contains("unshared")) {
+      bool any = false;
+      for (nb::handle each : items("unshared")) {
+        spec_.unshared.push_back(nb::cast<bool>(nb::borrow(each)));
+        any |= spec_.unshared.back() != 0;
+      }
+      if (!any) spec_.unshared.clear();
+    }
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     spec_.max_nodes = source_.contains("max_nodes") ? std::min(most, int_of(source_["max_nodes"])) : most;
   }
@@ -312,9 +328,9 @@ class Reader {
       std::int64_t entries = 1;
       own.most = int_of(lengths[k][1]);
       for (nb::handle name : list_of(lengths[k][0])) {
-        own.lists.push_back(find(spec_.lists, text_of(name)));
+        const int list = find(spec_.lists, text_of(name));
+        own.lists.push_back(list < 0 ? -1 - kept_attribute(text_of(name)) : list);
         entries *= own.most + 1;
-        if (own.lists.back() < 0) python_error(PyExc_ValueError, "a linearizer's spec checks an unknown list");
       }
       own.array = nb::object(lengths[k][2]);
       auto* array = reinterpret_cast<PyArrayObject*>(own.array.ptr());
@@ -327,7 +343,7 @@ class Reader {
     spec_.one_list_each = spec_.has_lengths;
     for (const KindUse& kind : spec_.kinds) {
       const Lengths& own = kind.lengths;
-      spec_.one_list_each &= own.lists.size() <= 1;
+      spec_.one_list_each &= own.lists.empty() || (own.lists.size() == 1 && own.lists[0] >= 0);
       if (own.lists.empty()) {
         spec_.list_lengths.push_back({&kAlwaysChecked, 0, 0});
       } else {
@@ -372,6 +388,23 @@ class Reader {
       spec_.group_kind[k] = first;
     }
     spec_.shared = first >= 0;
+  }
+
+  void read_positions(nb::handle source) {
+    spec_.own_slots = static_cast<std::size_t>(int_of(source[0]));
+    spec_.own_lists = static_cast<std::size_t>(int_of(source[1]));
+    const auto slot = [&](nb::handle name) { return find(spec_.slots, text_of(name)); };
+    for (nb::handle p : list_of(source[2])) {
+      PositionSpec made{find(spec_.lists, text_of(p[0])), -1, truth_of(p[1]), slot(p[2]), slot(p[3]), slot(p[4]),
+                        slot(p[5]), find(spec_.lists, text_of(p[6])), {}, {}, kUnknown, kUnknown};
+      if (made.list < 0) made.attribute = attribute(text_of(p[0]));
+      for (nb::handle at : list_of(p[7])) made.at.emplace_back(slot(at[0]), static_cast<int>(int_of(at[1])));
+      made.owners.assign(static_cast<std::size_t>(spec_.num_kinds), 0);
+      for (nb::handle kind : list_of(p[8])) made.owners[static_cast<std::size_t>(kind_number(kind))] = 1;
+      made.tree = branch(p[9]);
+      made.before = branch(p[10]);
+      spec_.positions.push_back(std::move(made));
+    }
   }
 
   std::int32_t kind_number(nb::handle value) {

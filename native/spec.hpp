@@ -98,16 +98,16 @@ struct Demand {
 //
 // The Python side sets entries of the table while requests are linearized by other threads; both hold the GIL.
 struct Lengths {
-  std::vector<int> lists;  // empty for other kinds
+  std::vector<int> lists;  // empty for other kinds; below 0, -1 - a where it is the list of numbers in attribute a
   std::int64_t most = 0;   // longer lists are like those of this length
   nb::object array;        // what keeps the table
   const std::uint8_t* table = nullptr;
 
-  // The entry of a node with these numbers of children in all lists; the first of `lists` counts most.
-  std::int64_t entry(const std::int32_t* list_len) const {
+  // The entry of a node whose lists have the lengths that `length` gives; the first of `lists` counts most.
+  template <class Length>
+  std::int64_t entry(Length length) const {
     std::int64_t at = 0;
-    for (const int list : lists)
-      at = at * (most + 1) + std::min<std::int64_t>(std::max(list_len[list], 0), most);
+    for (const int list : lists) at = at * (most + 1) + std::min<std::int64_t>(length(list), most);
     return at;
   }
 };
@@ -137,10 +137,25 @@ struct Inlining {
   std::vector<std::pair<std::vector<std::int32_t>, std::int32_t>> variants;  // per hop the child's variant or -1; the variant
 };
 
+// A routine that has a node for each item of a list of its owners; see `Positions` of ra/ir.py. -1 where there is none.
+struct PositionSpec {
+  int list;                               // whose items they are, or -1: those of
+  int attribute;                          // this attribute, which are numbers
+  bool forward;                           // the position before is the one of the item before
+  int prev, owner, first, last;           // slots: of positions, and the owner's
+  int all;                                // the owner's list
+  std::vector<std::pair<int, int>> at;    // slots, and the routine whose position at the same place they lead to, or -1
+                                          // for the item
+  std::vector<std::uint8_t> owners;       // per kind: has it such positions?
+  Branch tree, before;                    // the kinds of positions, and of what their owner computes for them
+};
+
 struct Spec {
   explicit Spec(nb::dict spec);
 
   std::vector<Accessor> slots, lists;
+  std::size_t own_slots = 0, own_lists = 0;  // those that lead from the user's nodes; the others, from positions
+  std::vector<PositionSpec> positions;       // each after those that it reads
   std::vector<NodeAttribute> attributes;
   int num_columns = 0;
   int num_kinds = 0;
@@ -166,9 +181,13 @@ struct Spec {
   bool has_functions = false;  // some attribute is a function of the node
   CallSpec calls;              // where the nodes of requests are calls
   std::vector<std::uint8_t> by_position;  // per list: does the model tell the children in it apart by their places?
+  std::vector<std::uint8_t> counted;  // per list: does the model ask how many children are in it, None among them?
+  std::vector<std::uint8_t> unshared;  // per slot, then per list: may it not lead to a node that another one leads to?
   bool none_is_unknown = false;  // a list that holds None is for the model to look at, rather than None left out
   mutable int name_checks = 8;  // how many more requests are checked for relations of other names
 
+  // May there be another number of nodes in the linear form than the user has?
+  bool tells_user_nodes() const { return dedup || !positions.empty(); }
   bool of_calls() const { return !calls.roles.empty(); }
 
   // Call `visit` with every Python object held, for the garbage collector; stops at a non-zero answer.

@@ -190,6 +190,12 @@ Steps::Step Steps::step(nb::handle source) {
     found.computed = std::make_shared<Computed>(source);
     return found;
   }
+  if (what == "constant") return {Kind::kValue, none, first};
+  if (what == "given") {
+    Step found{Kind::kGiven, none, {}};
+    found.index = nb::cast<Py_ssize_t>(first);
+    return found;
+  }
   if (what == "look up") {
     if (!PyDict_Check(first.ptr())) python_error(PyExc_TypeError, "a linearizer looks up in dictionaries only");
     Step found{Kind::kLookUp, none, first};
@@ -267,7 +273,7 @@ nb::object Steps::pattern(const Step& step, PyObject* from) {
 }
 
 // What one step leads to, a new reference; null where it is known without an exception that it leads nowhere.
-PyObject* Steps::take(const Step& step, PyObject* from) {
+PyObject* Steps::take(const Step& step, PyObject* from, Given given) {
   using Kind = Step::Kind;
   switch (step.kind) {
     case Kind::kAttribute:
@@ -320,7 +326,13 @@ PyObject* Steps::take(const Step& step, PyObject* from) {
       return Py_XNewRef(found);
     }
     case Kind::kCompute:
-      return step.computed->of(from);
+      return step.computed->of(from, given);
+    case Kind::kValue:
+      return Py_NewRef(step.value.ptr());
+    case Kind::kGiven:
+      if (static_cast<std::size_t>(step.index) >= given.size() || !given[static_cast<std::size_t>(step.index)])
+        python_error(PyExc_KeyError, "a call is not given what is read of it");
+      return Py_NewRef(given[static_cast<std::size_t>(step.index)]);
     case Kind::kFunction:
       break;
   }
@@ -340,20 +352,26 @@ nb::object Steps::aloud(const Step& step, PyObject* from) {
   return own(PyLong_FromSsize_t(length));
 }
 
-PyObject* Steps::follow(PyObject* from) const {
+PyObject* Steps::follow(PyObject* from, Given given) const {
   nb::object at = nb::borrow(from);
-  for (const Step& step : steps_) {
-    PyObject* found = take(step, at.ptr());
-    at = found ? nb::steal(found) : aloud(step, at.ptr());
+  try {
+    for (const Step& step : steps_) {
+      PyObject* found = take(step, at.ptr(), given);
+      at = found ? nb::steal(found) : aloud(step, at.ptr());
+    }
+  } catch (nb::python_error& error) {
+    if (!leads_nowhere(error)) throw;
+    nb::object cause = nb::borrow(error.value());
+    structure_error_from(cause, type_name(cause.ptr()) + ": " + nb::cast<std::string>(nb::str(cause)));
   }
   return at.release().ptr();
 }
 
-PyObject* Steps::find(PyObject* from) const {
+PyObject* Steps::find(PyObject* from, Given given) const {
   nb::object at = nb::borrow(from);
   try {
     for (const Step& step : steps_) {
-      PyObject* found = take(step, at.ptr());
+      PyObject* found = take(step, at.ptr(), given);
       if (!found) return nullptr;
       at = nb::steal(found);
     }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "attribute.hpp"
@@ -66,19 +67,24 @@ class RememberedForms {
 
 class Computed;
 
+// The numbers and texts that a call is given (borrowed), by their places in the table of calls.
+using Given = std::span<PyObject* const>;
+
 class Steps {
  public:
   Steps() = default;
 
   // From a list of ("attribute", name), ("item", key), ("function", name, function), ("call", arguments),
-  // ("contains", key), ("has", name), ("look up", dictionary, default or None) and ("compute", ...) (computed.hpp).
+  // ("contains", key), ("has", name), ("look up", dictionary, default or None), ("given", number), ("constant", value) and ("compute", ...)
+  // (computed.hpp).
   explicit Steps(nb::handle source);
 
-  // What the steps lead to, a new reference. Errors of the user's objects pass through.
-  PyObject* follow(PyObject* from) const;
+  // What the steps lead to, a new reference, of an object that a call is made on which is `given` numbers and texts. A
+  // StructureError where they lead nowhere, as with `find`; other errors of the user's objects pass through.
+  PyObject* follow(PyObject* from, Given given = {}) const;
 
   // The same, or null where they lead nowhere: there is no such attribute, index or key, or not on such an object.
-  PyObject* find(PyObject* from) const;
+  PyObject* find(PyObject* from, Given given = {}) const;
 
   int traverse(visitproc visit, void* arg) const;
   void drop_references();
@@ -94,11 +100,13 @@ class Steps {
       kLookUp,    // what a dictionary holds for the object
       kForm,      // the element type and the shape of an array; of other objects, a function of the class
       kCompute,   // what is computed from what steps lead to from the object
+      kGiven,     // what the call is given
+      kValue,     // a constant of the code, whatever the object is
     } kind;
     Attribute attribute;  // kAttribute, kHas
     nb::object value;     // the key, the function, the arguments, or the dictionary
     nb::object otherwise = {};  // kLookUp: what is found where the dictionary holds nothing; None where nothing is
-    Py_ssize_t index = 0;  // kItem: the key, where it is an index
+    Py_ssize_t index = 0;  // kItem: the key, where it is an index; kGiven: which one
     bool is_index = false;
     Remembered known = {};
     RememberedForms forms = {};  // kForm
@@ -106,7 +114,7 @@ class Steps {
   };
 
   static Step step(nb::handle source);
-  static PyObject* take(const Step& step, PyObject* from);
+  static PyObject* take(const Step& step, PyObject* from, Given given);
   static PyObject* item(const Step& step, PyObject* from);
   static nb::object of_class(const Step& step, PyObject* from);
   static nb::object pattern(const Step& step, PyObject* from);

@@ -62,7 +62,7 @@ inline std::int32_t Request::add_items(const Accessor& list, PyObject* held_by) 
   std::int32_t length = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (items[i] == Py_None) {
-      leave_out_none();
+      leave_out_none(list);
       continue;
     }
     add_edge(Py_NewRef(items[i]));
@@ -99,12 +99,14 @@ inline std::int32_t Request::add_items(const Accessor& list, PyObject* held_by) 
   bool has_child = false;
   const Accessor* reading = nullptr;
   try {
-    for (const Accessor& slot : spec_.slots) has_child |= expand_slot(*(reading = &slot), node);
-    for (const Accessor& list : spec_.lists) {
-      const std::int32_t length = expand_list(*(reading = &list), node);
+    for (std::size_t s = 0; s < spec_.own_slots; ++s) has_child |= expand_slot(*(reading = &spec_.slots[s]), node);
+    for (std::size_t s = spec_.own_slots; s < spec_.slots.size(); ++s) add_edge(nullptr);
+    for (std::size_t l = 0; l < spec_.own_lists; ++l) {
+      const std::int32_t length = expand_list(*(reading = &spec_.lists[l]), node);
       graph_.list_len.push_back(length);
       has_child |= length > 0;
     }
+    graph_.list_len.resize(graph_.list_len.size() + spec_.lists.size() - spec_.own_lists, -1);
   } catch (nb::python_error& error) {
     note_place(error, reading->name(), static_cast<std::int32_t>(objects_.size()) - 1);
     throw;
@@ -130,7 +132,7 @@ inline std::int32_t Request::add_items(const Accessor& list, PyObject* held_by) 
 // Objects lie all over memory, and each is found through another: have those of the next node on their way.
 inline void Request::look_ahead(PyObject* node) const {
   if (!node) return;
-  for (const Accessor& list : spec_.lists) list.attribute().prefetch(node);
+  for (std::size_t l = 0; l < spec_.own_lists; ++l) spec_.lists[l].attribute().prefetch(node);
 }
 
 void Request::walk(nb::handle structures) {
@@ -146,8 +148,9 @@ void Request::walk(nb::handle structures) {
     root_objects_.push_back(Py_NewRef(root));
   }
   for (PyObject* root : root_objects_) {
-    const auto next = static_cast<std::int32_t>(objects_.size());
     const std::int32_t call = spec_.of_calls() ? calls_.start(root) : -1;
+    if (call >= 0 && !spec_.calls.gathers.empty()) walk_collected(call);
+    const auto next = static_cast<std::int32_t>(objects_.size());
     const std::int32_t v = call < 0 ? table_.find_or_add(root, next) : next;
     graph_.roots.push_back(v);
     if (v == next && (call < 0 ? discover(root) : discover_call(call))) {
@@ -157,6 +160,7 @@ void Request::walk(nb::handle structures) {
   }
   graph_.edge_start.push_back(static_cast<std::int64_t>(graph_.edge_child.size()));
   if (spec_.name_checks > 0 && !spec_.of_calls()) check_names();
+  if (!spec_.unshared.empty()) check_unshared();
 }
 
 // See whether relations that no node has had so far may have other names on these objects. Once each was found, or
@@ -171,11 +175,15 @@ void Request::check_names() {
       unknown.append(nb::make_tuple(relation.name(), attribute.name(), relation.is_parts()));
     }
   };
-  for (const auto* relations : {&spec_.slots, &spec_.lists})
-    for (const Accessor& relation : *relations) {
+  auto look_at = [&](const std::vector<Accessor>& relations, std::size_t count) {
+    for (std::size_t r = 0; r < count; ++r) {
+      const Accessor& relation = relations[r];
       for (const Attribute& part : relation.parts()) look(relation, part);
       if (!relation.is_call() && !relation.is_parts()) look(relation, relation.attribute());
     }
+  };
+  look_at(spec_.slots, spec_.own_slots);
+  look_at(spec_.lists, spec_.own_lists);
   if (unknown.size() == 0) spec_.name_checks = 0;
   if (unknown.size() == 0 || objects_.empty()) return;
   for (const NodeAttribute& a : spec_.attributes) fields.append(a.accessor.attribute().name());
@@ -229,8 +237,8 @@ void Request::too_many_nodes() {
 void Request::refuse_plain(PyObject* node) {
   std::string names;
   auto add = [&](const Accessor& a) { names += (names.empty() ? "'" : ", '") + a.name() + "'"; };
-  for (const Accessor& slot : spec_.slots) add(slot);
-  for (const Accessor& list : spec_.lists) add(list);
+  for (std::size_t s = 0; s < spec_.own_slots; ++s) add(spec_.slots[s]);
+  for (std::size_t l = 0; l < spec_.own_lists; ++l) add(spec_.lists[l]);
   for (const NodeAttribute& a : spec_.attributes) add(a.accessor);
   structure_error("the node at " + where(static_cast<std::int32_t>(objects_.size()) - 1) + " is " +
                   value_and_type(node) + "; it must be an object with the attributes that the model reads" +
@@ -274,7 +282,7 @@ std::int32_t Request::iterate(const Accessor& list, nb::object collection) {
   while (PyObject* child = PyIter_Next(iterator.ptr())) {
     if (child == Py_None) {
       Py_DECREF(child);
-      leave_out_none();
+      leave_out_none(list);
       left_out = true;
       continue;
     }
@@ -287,9 +295,12 @@ std::int32_t Request::iterate(const Accessor& list, nb::object collection) {
 }
 
 // None in a list is no child, unless that is for the model to see.
-void Request::leave_out_none() {
-  if (!spec_.none_is_unknown) return;
+void Request::leave_out_none(const Accessor& list) {
   const auto node = static_cast<std::int32_t>(objects_.size()) - 1;
+  if (spec_.counted[static_cast<std::size_t>(&list - spec_.lists.data())])
+    structure_error(describe(node) + ": '" + list.name() + "' has None, and the model asks how many children there are; "
+                    "leave None out of it");
+  if (!spec_.none_is_unknown) return;
   unknown_kind(objects_.back(), where(node), nb::list());
 }
 

@@ -66,7 +66,11 @@ void Request::expand_lists(std::int32_t call, const CallRole& role, const std::v
     const std::size_t begin = edge_calls_.size();
     const bool follows = role.lists[l] >= 0 && (!needed || (*needed)[l]);
     try {
-      graph_.list_len.push_back(follows ? calls_.follow(call, role.lists[l], edge_calls_) : -1);
+      const auto& gathers = spec_.calls.gathers;
+      const auto what = std::find_if(gathers.begin(), gathers.end(), [&](const Gather& g) { return g.list == l; });
+      graph_.list_len.push_back(!follows                ? -1
+                                : what != gathers.end() ? gather(call, role, *what, edge_calls_)
+                                                        : calls_.follow(call, role.lists[l], edge_calls_));
     } catch (nb::python_error& error) {
       note_place(error, spec_.lists[l].name(), node);
       throw;
@@ -81,6 +85,8 @@ void Request::expand_lists(std::int32_t call, const CallRole& role, const std::v
 nb::object Request::call_object(std::int32_t node) const {
   const WayDown way = way_to(node);
   nb::list steps;
+  if (walked_first_ >= 0 && way.root + 1 == static_cast<std::int32_t>(graph_.roots.size()))
+    steps.append(nb::make_tuple(spec_.slots[static_cast<std::size_t>(walked_first_)].name(), -1));
   for (const auto& [from, edge] : way.edges) {
     const auto [relation, item] = relation_of(from, edge);
     steps.append(nb::make_tuple(relation->name(), item));

@@ -21,10 +21,13 @@ from cortex.codegen.object_code import ObjectCode
 from cortex.codegen.target import CPUS, NATIVE, Target
 from cortex.cost.choose import TABLE_BYTES, Considered
 from cortex.errors import ModelError, ScheduleError
+from cortex.frontend.beyond import BetterByCalls, Beyond
 from cortex.frontend.clock import tick
 from cortex.frontend.fields import Accessors
 from cortex.frontend.model import RecursiveModel, TracedModel
+from cortex.frontend.torch.function_entry import FunctionEntry
 from cortex.frontend.trace import Trace
+from cortex.frontend.uncompiled import Meaning
 from cortex.frontend.weights import Source, Weights
 from cortex.ilir import verify as ilir_verify
 from cortex.ilir.ir import Func
@@ -40,8 +43,10 @@ from cortex.ra.show import show as show_ra
 from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.check_function import check_function
+from cortex.runtime.compiled_function import CompiledFunction
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
+from cortex.runtime.function_executable import FunctionExecutable
 from cortex.runtime.signature import Signature
 from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
@@ -97,7 +102,7 @@ def compile(
     table_bytes: int = TABLE_BYTES,
     weights_dtype: str | None = None,
     check: bool = True,
-) -> Executable | CompiledModule:
+) -> Executable | CompiledModule | CompiledFunction:
     """Compile a recursive model to native code.
 
     A model is a function decorated with `@cortex.model`, which becomes an `Executable`; or a PyTorch module (or a
@@ -150,21 +155,26 @@ def compile(
     device = machine if isinstance(machine, GpuTarget) else None
     wanted = Wanted(__version__, recursion, choices, schedule, int(table_bytes), narrow, device)
 
-    def executable(model: TracedModel, weights: Any, structures: list[Any] | None) -> Executable:
+    def executable(
+        model: TracedModel, weights: Any, structures: list[Any] | None, prefers_calls: bool = False
+    ) -> Executable:
         trace = Trace(model, Weights(weights), fields=fields, children=children)
+        trace.knowledge.prefers_calls = prefers_calls
         trace.explore()
         if structures:
             trace.see(structures)
+        trace.knowledge.prefers_calls = False
+        made_of = FunctionExecutable if isinstance(model, RecursiveModel) else Executable
         trace.check_fields()
         if isinstance(machine, GpuTarget):
             from cortex.device_compiler import DevicePlan, build_kernels
 
             on_device = DevicePlan.of(machine, recursion, choices, schedule, threads, narrow)
-            return checked(Executable(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save), trace)
+            return checked(made_of(trace, lambda m, _: build_kernels(m, on_device), save=wanted.save), trace)
         wishes = Wishes(trace, structures, int(table_bytes))
         plan = Plan(machine, recursion, choices, schedule, wishes, narrow=narrow)
         return checked(  # at once: traces remember this frame, which must not keep what it made
-            Executable(
+            made_of(
                 trace,
                 lambda m, threads: build(m, replace(plan, threads=threads)),
                 threads,
@@ -176,13 +186,37 @@ def compile(
 
     def checked(made: Executable, trace: Trace) -> Executable:
         """With the examples compared, if there are any."""
-        if check and structures and isinstance(model, RecursiveModel):
-            check_function(made, trace, model, structures)
+        if check and structures and isinstance(trace.traced_model, RecursiveModel):
+            check_function(made, trace, trace.traced_model, structures)
         return made
 
-    if isinstance(model, RecursiveModel) or "torch" not in sys.modules:
+    if isinstance(model, RecursiveModel):
+
+        def by_calls(weights: Any) -> CompiledFunction:
+            meaning = Meaning(children, fields) if check else None
+            entry = FunctionEntry.of(model)
+            return CompiledFunction(entry, Weights(weights), structures, executable, wanted.save, meaning)
+
+        def by_nodes_first(made: Executable) -> Executable:
+            assert isinstance(made, FunctionExecutable)
+            made.make_by_calls = by_calls
+            return made
+
+        by_nodes = False
+        try:
+            if not model.passed_parameters:
+                return by_nodes_first(executable(model, weights, structures, prefers_calls=bool(structures)))
+        except Beyond as refusal:
+            by_nodes = isinstance(refusal, BetterByCalls)
+        try:
+            return by_calls(weights)
+        except ModelError:
+            if not by_nodes:
+                raise
+        return by_nodes_first(executable(model, weights, structures))
+    if "torch" not in sys.modules:
         return executable(model, weights, structures)
-    from cortex.frontend.torch.entry import entry_of
+    from cortex.frontend.torch.torch_entry import entry_of
 
     entry = entry_of(model, weights)
     if entry is None:

@@ -24,7 +24,7 @@ from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.known_kinds import KnownKinds
 from cortex.runtime.linearize import names_read
-from cortex.runtime.torch_module import LoadedModule
+from cortex.runtime.loaded_module import LoadedModule
 from cortex.saved.names import restore_names
 from cortex.saved.read import UNREADABLE, Program, Saved, SavedPart, not_understood, read
 from cortex.saved.write import Wanted
@@ -102,7 +102,7 @@ def load(
         return made[0][1]
     tensor: Callable[[Any], Any] = np.asarray
     if as_torch:
-        from cortex.frontend.torch.entry import tensor_of as tensor
+        from cortex.frontend.torch.torch_entry import tensor_of as tensor
     serving = [(serving, run) for serving, run in made if serving is not None]
     return LoadedModule(saved.interface, serving, tensor, replace(saved.wanted, cortex=__version__).save)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -25,7 +26,7 @@ from cortex.options import Options
 from cortex.ra import ir as ra
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
-from cortex.runtime.linearize import linearizer
+from cortex.runtime.linearize import UnknownKind, linearizer
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
 from cortex.schedule.in_f32 import in_f32
 from cortex.schedule.narrow import Narrow
@@ -60,11 +61,18 @@ class Wishes:
         return [b for b in batches if forms.linearize(self.trace.roots(b))["sizes"]["num_groups"] <= MOST_GROUPS]
 
     def requests(self, m: ra.Model) -> list[LinearForm]:
-        """The batches in the linear form of a model, windows of all kinds included; without any, typical requests."""
+        """The batches in the linear form of a model, windows of all kinds included; without any, typical requests.
+
+        A batch is left out that has kinds which the model lost when it was traced anew for another request.
+        """
         if not self.batches or self.trace is None:
             return typical(m)
         forms = linearizer(m, self.trace.accessors, windows=tuple(range(len(m.kinds))))
-        return [LinearForm(**forms.linearize(self.trace.roots(batch))) for batch in self.batches]
+        found = []
+        for batch in self.batches:
+            with suppress(UnknownKind):
+                found.append(LinearForm(**forms.linearize(self.trace.roots(batch))))
+        return found or typical(m)
 
     @property
     def settled(self) -> bool | None:

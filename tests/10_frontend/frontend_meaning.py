@@ -15,6 +15,7 @@ from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra.ir import Model
 from cortex.ra.verify import verify
+from cortex.runtime.linearize import linearize as native_form
 
 
 class Node(SimpleNamespace):
@@ -37,7 +38,7 @@ def evaluate(trace: Trace, root: Any) -> dict[str, Any]:
     """The states of `root`, after tracing what is new in it."""
     trace.see([root])
     m = checked(trace)
-    form = linearize(trace, m, root)
+    form = native_form(m, [root], accessors=trace.accessors) if m.positions else linearize(trace, m, root)
     params = trace.weights.arrays(p.name for p in m.params)
     states = interp.run(m, params, form)
     return {name: values[form.arrays["root"][0]] for name, values in states.items()}

@@ -49,10 +49,15 @@ def number_of_a_state(n: Any, w: Any) -> Any:
         return w.x * 100.0
 
 
-@pytest.mark.parametrize("function", [method, number_of_a_tensor, branch, number_of_a_state], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [number_of_a_tensor, branch, number_of_a_state], ids=lambda f: f.__name__)
 def test_refusals(function: Any) -> None:
     with pytest.raises(cortex.ModelError):
         cortex.compile(cortex.model(function), WEIGHTS, examples=[node()], check=False)(node())
+
+
+def test_a_method_that_a_node_lacks_raises_as_in_python() -> None:
+    fast = cortex.compile(cortex.model(method), WEIGHTS, examples=[node()], check=False)
+    assert fast(node())[0].tolist() == [100.0, 100.0]
 
 
 def division(n: Any, w: Any) -> Any:

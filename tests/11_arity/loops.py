@@ -76,8 +76,9 @@ def is_per_arity(kind: Kind) -> bool:
 def assert_same(trace: Trace, model: Any, root: Any, given: Any = WEIGHTS, rtol: float = 1e-6) -> None:
     """The states of `root` must not depend on merging."""
     expected = unmerged(model, root, given)
-    for name, found in evaluate(trace, root).items():
-        np.testing.assert_allclose(found, expected[name], rtol=rtol, atol=1e-9)
+    found = evaluate(trace, root)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=rtol, atol=1e-9)
 
 
 __all__ = [

@@ -114,8 +114,8 @@ def test_other_questions_after_the_length_do_not_split_the_merged_kind() -> None
         if count == 0:
             return w.E[node.word]
         s = cortex.zeros(H)
-        for child in node.children:
-            s = s + typed(child, w) if node.op == "p" else cortex.tanh(w.U @ s + typed(child, w))
+        for i, child in enumerate(node.children):
+            s = s + typed(child, w) if node.op == "p" else s + (i + 1.0) * typed(child, w)
         return s / count
 
     trace = Trace(typed, WEIGHTS)
@@ -161,8 +161,8 @@ def test_one_of_two_lists_is_merged() -> None:
         for child in node.left:
             s = s + w.U @ half(child, w)
         r = cortex.zeros(H)
-        for child in node.right:
-            r = cortex.tanh(half(child, w) + r)
+        for i, child in enumerate(node.right):
+            r = r + (i + 1.0) * half(child, w)
         return cortex.tanh(s) + r
 
     trace = Trace(half, WEIGHTS)

@@ -99,14 +99,20 @@ def test_compiled_as_plain_recursion(
 
 
 def test_a_model_that_treats_the_largest_number_specially(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last number that is told apart from larger ones; its own kind does not grow with the number of children."""
     monkeypatch.setattr(HERE, "k", EXACT)
-    model = model_of(special)
-    trace = Trace(model, WEIGHTS)
-    trace.see([star(2)])
+    fast = cortex.compile(model_of(special), WEIGHTS, examples=[star(2)])
+
+    def check(arity: int) -> None:
+        np.testing.assert_allclose(fast(star(arity)).out, eager(special, star(arity)), rtol=2e-4, atol=2e-5)
+
     for arity in (EXACT - 1, EXACT + 1, EXACT + NEAR + 100):
-        assert not trace.see([star(arity)])
-    with pytest.raises(cortex.ModelError, match="one by one"):
-        trace.see([star(EXACT)])
+        check(arity)
+    assert fast.compilations == 1
+    for arity in (EXACT, EXACT - 1, EXACT + 1, 4 * EXACT, EXACT):
+        check(arity)
+    assert fast.compilations == 2
+    assert max(len(kind.lets) for kind in fast.traced.kinds) < 20
 
 
 def test_nothing_is_compiled_for_numbers_that_are_not_special() -> None:

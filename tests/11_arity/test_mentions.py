@@ -62,5 +62,9 @@ def test_right_or_refused(combine: Any) -> None:
     fast = cortex.compile(model_of(combine), WEIGHTS, examples=[star(2)])
     leaves = star(299).children
     np.testing.assert_allclose(fast(star(299)).out, np.sum([fast(leaf).out for leaf in leaves], 0), rtol=1e-3)
+    if combine is more_than:
+        expected = np.sum([fast(leaf).out for leaf in star(400).children], 0) * WEIGHTS["b"]
+        np.testing.assert_allclose(fast(star(400)).out, expected, rtol=1e-3)
+        return
     with pytest.raises(cortex.ModelError, match="one by one"):
         fast(star(400))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import reduce
 from random import Random
 from typing import Any
 
@@ -18,10 +17,6 @@ NOT_ALIKE: dict[str, tuple[Combine, str]] = {
     "numbered": (lambda node, w, s: sum((i + 1.0) * h for i, h in enumerate(s)), "enter a sum differently"),
     "weights by position": (lambda node, w, s: sum(w.U[i] @ h for i, h in enumerate(s)), "enter a sum differently"),
     "columns by position": (lambda node, w, s: w.W[:, : len(s) * H] @ cortex.concat(s), "enter a sum differently"),
-    "recurrence": (lambda node, w, s: reduce(lambda a, h: cortex.tanh(a * h), s), "combined by 'mul'"),
-    "decaying sum": (lambda node, w, s: reduce(lambda a, h: 0.5 * a + h, s), "enter a sum differently"),
-    "running sums": (lambda node, w, s: sum(cortex.tanh(sum(s[: i + 1])) for i in range(len(s))), "differently"),
-    "product": (lambda node, w, s: reduce(lambda a, h: a * h, s), "combined by 'mul'"),
     "first child": (lambda node, w, s: s[0] + sum(s), "child 0 of 'children' alone"),
     "last child": (lambda node, w, s: s[-1], "child 4 of 'children' alone"),
     "all but the first": (lambda node, w, s: sum(s[1:], w.b), "enter a sum differently"),
@@ -49,7 +44,7 @@ def test_a_kind_for_each_number(name: str) -> None:
 
 
 def test_the_line_that_stands_in_the_way_is_said() -> None:
-    trace = Trace(model_of(NOT_ALIKE["product"][0]), BY_POSITION)
+    trace = Trace(model_of(NOT_ALIKE["neighbours"][0]), BY_POSITION)
     trace.see([star(2)])
     (line,) = trace.per_arity()
     assert line.startswith("one kind for each number of children in 'children' (children_2): ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from ra_simplified import Simplified, h_k, x
@@ -59,7 +60,7 @@ def test_constants_that_are_not_finite_stay() -> None:
 
 @pytest.mark.parametrize(
     ("fn", "value", "first"),
-    [("add", 0.0, True), ("add", 0.0, False), ("sub", 0.0, False), ("mul", 1.0, True), ("div", 1.0, False)],
+    [("add", -0.0, True), ("add", -0.0, False), ("sub", 0.0, False), ("mul", 1.0, True), ("div", 1.0, False)],
 )
 def test_neutral_constants_go(fn: str, value: float, first: bool) -> None:
     def body(b: Builder) -> str:
@@ -70,8 +71,12 @@ def test_neutral_constants_go(fn: str, value: float, first: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fn", "value", "first"), [("add", 1.0, True), ("div", 1.0, True), ("mul", 2.0, False), ("div", 0.0, False)]
-)
+    ("fn", "value", "first"),
+    [
+        ("add", 1.0, True), ("div", 1.0, True), ("mul", 2.0, False), ("div", 0.0, False), ("add", 0.0, True),
+        ("add", 0.0, False), ("sub", -0.0, False), ("sub", 0.0, True), ("mul", 0.0, True), ("mul", 0.0, False),
+    ],
+)  # fmt: skip
 def test_other_constants_stay(fn: str, value: float, first: bool) -> None:
     def body(b: Builder) -> str:
         c = b.add(Fill(value, ()))
@@ -81,13 +86,13 @@ def test_other_constants_stay(fn: str, value: float, first: bool) -> None:
 
 
 def test_a_neutral_constant_that_enlarges_leaves_a_broadcast() -> None:
-    s = Simplified(lambda b: b.add(Binary("add", x(b), b.add(Fill(0.0, (3, 4))))))
+    s = Simplified(lambda b: b.add(Binary("sub", x(b), b.add(Fill(0.0, (3, 4))))))
     assert isinstance(s.result(), Broadcast)
 
 
-def test_zero_minus_x_is_negation_and_two_negations_are_none() -> None:
+def test_negative_zero_minus_x_is_negation_and_two_negations_are_none() -> None:
     def body(b: Builder) -> tuple[str, str]:
-        once = b.add(Binary("sub", b.add(Fill(0.0, ())), x(b)))
+        once = b.add(Binary("sub", b.add(Fill(-0.0, ())), x(b)))
         return once, b.add(Unary("neg", once))
 
     s = Simplified(body)
@@ -103,31 +108,39 @@ def test_where_of_equals() -> None:
     assert Simplified(body).ops == [Field("x")]
 
 
-def test_zeros_absorb_products_and_contractions() -> None:
+@pytest.mark.parametrize("never_negative_zero", [Unary("sigmoid", "x"), Unary("exp", "x"), Reduce("add", "y", (0,))])
+def test_zero_is_neutral_for_what_is_never_negative_zero(never_negative_zero: Unary | Reduce) -> None:
     def body(b: Builder) -> str:
-        absent, gate = b.add(Fill(0.0, (4,))), b.add(Unary("sigmoid", x(b)))
-        rest = b.add(Binary("sub", b.add(Fill(1.0, ())), gate))
-        kept = b.add(Binary("mul", b.add(Binary("mul", absent, gate)), rest))
-        t = b.add(Contract("jk,k->j", b.add(Param("W")), kept))
-        return b.add(Binary("add", t, b.add(Param("b"))))
+        of = b.add(Field("y")) if isinstance(never_negative_zero, Reduce) else x(b)
+        return b.add(Binary("add", b.add(Fill(0.0, ())), b.add(replace(never_negative_zero, x=of))))
 
-    assert Simplified(body).ops == [Param("b")]
+    assert Simplified(body).count(Binary) == 0
 
 
-def test_zeros_do_not_absorb_what_may_be_infinite() -> None:
+def test_zeros_absorb_nothing() -> None:
+    """A weight may be infinite, a gate NaN."""
     zero = Fill(0.0, (4,))
     products: list[Callable[[Builder], str]] = [
         lambda b: b.add(Binary("mul", b.add(zero), x(b))),
-        lambda b: b.add(Binary("mul", x(b), b.add(zero))),
+        lambda b: b.add(Binary("mul", b.add(Fill(0.0, (6,))), b.add(Param("b")))),
+        lambda b: b.add(Binary("mul", b.add(zero), b.add(Unary("sigmoid", x(b))))),
         lambda b: b.add(Contract("k,k->", x(b), b.add(zero))),
-        lambda b: b.add(Binary("mul", b.add(zero), b.add(Unary("exp", b.add(Unary("tanh", x(b))))))),
-        lambda b: b.add(Binary("mul", b.add(zero), b.add(Binary("add", x(b), b.add(Unary("tanh", x(b))))))),
+        lambda b: b.add(Contract("jk,k->j", b.add(Param("W")), b.add(zero))),
         lambda b: b.add(Binary("mul", b.add(zero), b.add(Fill(math.inf, (4,))))),
     ]
     for product in products:
         last = Simplified(product).ops[-1]
         assert isinstance(last, Binary | Contract)
         assert not isinstance(last, Binary) or last.fn == "mul"
+
+
+def test_zeros_of_both_signs_are_different_constants() -> None:
+    def both(b: Builder) -> str:
+        zero = b.add(Fill(0.0, (3,)))
+        return b.add(Concat((zero, b.add(Unary("neg", zero))), 0))
+
+    s = Simplified(both)
+    assert [math.copysign(1.0, op.value) for op in s.ops if isinstance(op, Fill)] == [1.0, -1.0]
 
 
 def test_a_computed_zero_absorbs_nothing() -> None:

@@ -13,6 +13,7 @@ from cortex.ra import ir
 from cortex.ra.interp import run
 from cortex.ra.show import show
 from cortex.ra.verify import verify
+from cortex.recursion.hoist import Hoist
 from cortex.recursion.specialize_leaves import SpecializeLeaves
 
 
@@ -22,7 +23,9 @@ def test_child_sum_is_split(golden: Callable[[str, str], None]) -> None:
     golden("recursion/specialize_child_sum", show(m))
     leaf, inner = m.kinds
     assert (leaf.name, inner.name) == ("any_leaf", "any_inner")
-    assert not any(isinstance(let.op, ir.Contract | ir.OverChildren | ir.State) for let in leaf.lets)
+    assert not any(isinstance(let.op, ir.OverChildren | ir.State) for let in leaf.lets)
+    hoisted = Hoist().apply(m).kinds[0]
+    assert not any(isinstance(let.op, ir.Contract) for let in hoisted.lets)
     assert any(isinstance(let.op, ir.OverChildren) for let in inner.lets)
 
 

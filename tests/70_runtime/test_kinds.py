@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cortex
 from cortex import _native
 from cortex.runtime.forest import Forest
 
@@ -124,3 +125,21 @@ def test_an_attribute_is_read_once(linearizer: Any) -> None:
     found = linearizer(["left"], ["children"], tree=tree).linearize([Counting(children=kids)])
     assert found["arrays"]["field_word"].tolist() == [0, 3, 4]
     assert len(reads) == len(set(reads)) == 9
+
+
+def test_examples_whose_kinds_were_forgotten() -> None:
+    """Tracing anew for one request forgets kinds that only earlier ones have; predictions are made without these."""
+
+    class Numbered:
+        def __init__(self, k: int, *children: Numbered) -> None:
+            self.k, self.children = k, list(children)
+
+    @cortex.model
+    def powers(node: Any, w: Any) -> Any:
+        return w.b ** range(node.k)[-1] + cortex.sum(powers(c, w) for c in node.children)
+
+    weights = {"b": np.full(3, 0.5, np.float32)}
+    fast = cortex.compile(powers, weights, examples=[Numbered(2, Numbered(3))])
+    fast._trace._forget()  # type: ignore[attr-defined]
+    for structure in (Numbered(4), Numbered(2, Numbered(3)), Numbered(5, Numbered(2))):
+        np.testing.assert_allclose(np.asarray(fast(structure)), powers(structure, weights), rtol=1e-6)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cortex.package.classes import without_classes
 from cortex.package.columns import columns
 from cortex.package.interface import Interface
 from cortex.ra.ir import Model, answer_key
@@ -219,6 +220,12 @@ def checked(command: list[Any]) -> str:
     return done.stdout
 
 
+def exported_model(fast: Any) -> Model:
+    """The model that a package is of."""
+    part = getattr(fast, "program", fast).part()
+    return without_classes(part.compiled.model, (), part.accessors)[0]
+
+
 def forest_of(fast: Any, structures: list[Any]) -> Forest:
     """Objects as arrays in the order of `out.nodes`, from their linear form."""
     form = fast.linearize(structures)
@@ -235,11 +242,12 @@ def forest_of(fast: Any, structures: list[Any]) -> Forest:
         f.name: (form.arrays[f"field_{f.name}"] if f.type.dtype == "i64" else form.fields[f.name])[order]
         for f in m.fields
     }
-    asked = [c.name for c in columns(m) if c.name not in fields or c.nullable]
+    asked = [c.name for c in columns(exported_model(fast)) if c.name not in fields or c.nullable]
     if asked:
         nodes = in_preorder(m, structures)
         assert len(nodes) == len(order)
-        fields |= {name: [getattr(node, name, None) for node in nodes] for name in asked}
+        values = {name: [getattr(node, name, None) for node in nodes] for name in asked}
+        fields |= {name: [x.item() if isinstance(x, np.generic) else x for x in own] for name, own in values.items()}
     return Forest(len(order), slots, lists, fields, user[form.arrays["root"]])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from c_program import SANITIZERS, WARNINGS, Package, checked
+from c_program import SANITIZERS, WARNINGS, Package, checked, exported_model
 from c_tools import CROSS, RUNTIME, found
 
 import cortex
@@ -42,7 +42,7 @@ def exported(tmp_path: Path, runtime: Callable[..., tuple[Path, ...]]) -> Callab
         flags = SANITIZERS if sanitize else ("-static",) if compiler == CROSS else ()
         directory = tmp_path / name
         cortex.export(fast, directory, name)
-        made = Package(getattr(fast, "program", fast).compiled.model, name, directory)
+        made = Package(exported_model(fast), name, directory)
         return made, made.build((compiler,), (*WARNINGS, *flags), runtime(compiler, *flags))
 
     return make

@@ -181,6 +181,22 @@ def test_zeros_have_signs(is_field: bool, exported: Exported) -> None:
     same_bits(package.run(program, [forest_of(fast, nodes)])[0][0], fast(nodes))
 
 
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64])
+def test_classes_of_numbers_are_those_of_the_examples(kind: Any, exported: Exported) -> None:
+    @cortex.model
+    def printed(node: Any, w: Any) -> Any:
+        return w.b * len(str(node.x)) + sum(printed(k, w) for k in node.kids)
+
+    def node(x: float, *kids: Any) -> Any:
+        return SimpleNamespace(x=kind(x), kids=list(kids))
+
+    nodes = [node(0.5, node(-0.0), node(0.25, node(0.0))), node(0.25)]
+    fast = cortex.compile(printed, {"b": np.ones(2, np.float32)}, examples=nodes)
+    package, program = exported(fast, "printed")
+    assert "class" not in (package.directory / "printed.h").read_text()
+    same_bits(package.run(program, [forest_of(fast, nodes)])[0][0], fast(nodes))
+
+
 def module_of(body: str) -> Any:
     torch = pytest.importorskip("torch")
 

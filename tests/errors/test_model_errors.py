@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import cortex
+from cortex.frontend.beyond import Beyond
 from cortex.frontend.foreign import EQUIVALENT
 from cortex.frontend.trace import Trace
 
@@ -165,7 +166,8 @@ def define(name: str, body: str) -> Any:
 
 
 def text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    kind = cortex.ModelError if isinstance(error, Beyond) else type(error)
+    return f"{kind.__name__}: {error}"
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -207,8 +209,6 @@ UNCOMPILED = {
     "uncompiled_without_weights": ("return w.b", lambda f: f(SimpleNamespace())),
     "uncompiled_without_node": ("return w.b", lambda f: f(w=WEIGHTS)),
     "uncompiled_other_arguments": ("return w.b", lambda f: f(SimpleNamespace(), WEIGHTS, 3)),
-    "uncompiled_on_none": ("return f(node.left, w)", lambda f: f(SimpleNamespace(left=None), WEIGHTS)),
-    "uncompiled_none_returned": ("pass", lambda f: f(SimpleNamespace(), WEIGHTS)),
     "uncompiled_none_computed": ("return cortex.tanh(node.x)", lambda f: f(SimpleNamespace(x=None), WEIGHTS)),
     "uncompiled_sum_of_nothing": ("return w.b", lambda f: cortex.sum([])),
 }
@@ -225,7 +225,7 @@ def test_wrong_uncompiled_call(name: str, golden: Callable[[str, str], None]) ->
 def test_wrong_signature(golden: Callable[[str, str], None]) -> None:
     source = dedent("""\
         @cortex.model
-        def f(node, w, left, right):
+        def f(node, w, *children):
             return w.b
         """)
     linecache.cache["signature.py"] = (len(source), None, source.splitlines(keepends=True), "signature.py")

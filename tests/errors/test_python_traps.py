@@ -110,6 +110,26 @@ FACTS = {
     "list_tested": ("hs = [f(k, w) for k in node.children]\nreturn cortex.sum(hs) if hs else w.b", 3),
     "list_negated": ("hs = [f(k, w) for k in node.children]\nif not hs:\n    return w.b\nreturn cortex.sum(hs)", 3),
     "list_numbered": ("return cortex.sum([h * i for i, h in enumerate([f(k, w) for k in node.children])])", 3),
+    "equal_nodes": ("2 if node == node.left else 3", 3),
+    "equal_children": ("2 if node.children[0] == node.children[1] else 3", 2),
+    "isinstance": ("2 if isinstance(node, str) else 3", 3),
+    "isinstance_of_child": ("2 if isinstance(node.children[0], type(node)) else 3", 2),
+    "isinstance_abstract": (
+        "import collections.abc\nreturn w.b * 2 if isinstance(node, collections.abc.Sequence) else w.b * 3", 3
+    ),
+    "match_node": ("match node:\n    case Op():\n        return w.b * 2\n    case _:\n        return w.b * 3", 3),
+    "type": ("2 if type(node) is Op else 3", 3),
+    "type_name": ('2 if type(node).__name__ == "SimpleNamespace" else 3', 2),
+    "type_of_child": ("s = w.b\nfor k in node.children:\n    s = s + (1 if type(k) is Op else 2)\nreturn s", 7),
+    "class": ('2 if node.__class__.__name__ == "Op" else 3', 3),
+    "dispatch": ("import functools\ng = functools.singledispatch(lambda n: 2)\nreturn w.b * g(node)", 2),
+    "text_of_node": ('2 if str(node.children[0]).startswith("namespace(children=[]") else 3', 2),
+    "repr_of_node": ('2 if "op=" in repr(node) else 3', 2),
+    "format_of_node": ('2 if f"{node}" == "x" else 3', 3),
+    "dir": ('2 if "op" in dir(node) else 3', 2),
+    "set": ("node.seen = 2\nreturn w.b * node.seen", 2),
+    "children_searched": ("2 if node.children[1] in node.children else 3", 2),
+    "children_of_length": ("2 if len(node.children) == 3 and node else 3", 2),
 }  # fmt: skip
 
 
@@ -125,26 +145,12 @@ REFUSED = {
     "hash": "2 if hash(node) else 3",
     "member": "2 if node in {1, 2} else 3",
     "equal": "2 if node == 3 else 3",
-    "equal_nodes": "2 if node == node.left else 3",
     "unequal": "2 if node != 3 else 3",
-    "isinstance": "2 if isinstance(node, str) else 3",
-    "isinstance_abstract": "import collections.abc\nreturn w.b if isinstance(node, collections.abc.Sequence) else -w.b",
-    "match_node": "match node:\n    case Op():\n        return w.b\n    case _:\n        return -w.b",
-    "type": "2 if type(node) is Op else 3",
-    "type_name": '2 if type(node.right).__name__ == "Op" else 3',
-    "type_of_child": "s = w.b\nfor k in node.children:\n    s = s + (1 if type(k) is Op else 2)\nreturn s",
-    "class": '2 if node.__class__.__name__ == "Op" else 3',
-    "dispatch": "import functools\ng = functools.singledispatch(lambda n: 2)\nreturn w.b * g(node)",
-    "text_of_node": '2 if str(node) == "x" else 3',
-    "repr_of_node": '2 if repr(node) == "x" else 3',
-    "format_of_node": '2 if f"{node}" == "x" else 3',
     "hasattr": '2 if hasattr(node, "left") else 3',
     "getattr_default": '2 if getattr(node, "left", 0) == 0 else 3',
     "try": "try:\n    x = node.left\nexcept AttributeError:\n    x = 0\nreturn w.b if x is None else -w.b",
-    "dir": '2 if "op" in dir(node) else 3',
-    "set": "node.seen = 1\nreturn w.b",
     "node_numpy": "np.sqrt(node.size)",
-    "children_searched": "2 if 3 in node.children else 3",
+    "children_searched_for_a_number": "2 if 3 in node.children else 3",
 }
 
 
@@ -158,7 +164,6 @@ def test_refused(name: str, golden: Callable[[str, str], None]) -> None:
 # What only a real node shows to be wrong.
 ON_A_NODE = {
     "node_unknown_key": ('{"Join": 2}[node.op]', {"op": "Scan"}),
-    "node_isinstance_of_child": ("2 if isinstance(node.left, str) else 3", {"left": NS()}),
     "node_division": ("1 // node.k", {"k": 0}),
 }
 

@@ -63,7 +63,7 @@ def random_structure(rng: Random, family: Family, vector: int, before: list[Node
     shape = rng.choice(("random", "random", "chain", "star", "dag", "dag"))
     match family:
         case "children" | "arity":
-            _link_children(rng, nodes, shape, 3 if family == "arity" else 12)
+            link_children(rng, nodes, shape, 3 if family == "arity" else 12)
         case "slots":
             _link_slots(rng, nodes, shape, both=False)
         case "binary":
@@ -71,7 +71,7 @@ def random_structure(rng: Random, family: Family, vector: int, before: list[Node
         case "previous":
             _link_previous(nodes)
         case "mixed":
-            _link_children(rng, nodes, shape, 4)
+            link_children(rng, nodes, shape, 4)
             for i in range(count - 1):
                 if rng.random() < 0.5:
                     nodes[i].prev = nodes[rng.randrange(i + 1, count)]
@@ -85,7 +85,7 @@ def _link_previous(nodes: list[Node]) -> None:
         node.prev = prev
 
 
-def _link_children(rng: Random, nodes: list[Node], shape: str, most: int) -> None:
+def link_children(rng: Random, nodes: list[Node], shape: str, most: int) -> None:
     """Every node but the first below an earlier one, with at most `most` children each (a node may come twice)."""
     for i in range(1, len(nodes)):
         free = [n for n in nodes[:i] if len(n.children) < most]

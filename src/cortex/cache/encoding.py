@@ -23,7 +23,7 @@ from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
 from cortex.frontend.computed import Computed, Constant, Named
 from cortex.frontend.torch.calls import Row, Storing
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Has, LookedUp, Of
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced
 from cortex.ilir import ir as ilir
 from cortex.ir import scalar
 from cortex.ir.node import Node
@@ -33,7 +33,7 @@ from cortex.schedule.default import Choices
 from cortex.schedule.registers import TileChoice
 from cortex.schedule.schedule import STEPS
 
-WAYS = (Attr, At, Called, Of, Contains, Has, LookedUp, Storing, Row, Computed, Constant, Named)
+WAYS = (Attr, At, Given, Sliced, Called, Of, Contains, Has, LookedUp, Storing, Row, Computed, Constant, Named)
 
 
 def encode(value: Any) -> Any:
@@ -97,10 +97,10 @@ def _fields() -> dict[type[Any], tuple[str, ...]]:
 
 
 def _of(module: ModuleType, prefix: str) -> dict[str, type[Any]]:
-    """The nodes and enumerations that a grammar defines."""
+    """The nodes and enumerations of a grammar, in its module or in others of its package."""
     return {
         f"{prefix}.{name}": cls
         for name, cls in inspect.getmembers(module, inspect.isclass)
-        if cls.__module__ == module.__name__
+        if cls.__module__.rpartition(".")[0] == module.__package__
         and (dataclasses.is_dataclass(cls) if issubclass(cls, Node) else issubclass(cls, Enum))
     }

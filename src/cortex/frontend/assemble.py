@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cortex.frontend.decision import Traced
 from cortex.frontend.kind_names import kind_names
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.position_kinds import position_kinds, relations, with_states
 from cortex.ra.ir import Fact, Field, FieldDecl, Fill, Kind, Let, Lookup, Model, Param, ParamDecl, StateDecl, TensorType
 
 
@@ -14,10 +15,18 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
     """The model as known so far: declarations for what its kinds read, and its kinds with their guards."""
     assert k.states is not None
     names = kind_names([guard for _, guard in guarded])
-    states = tuple(StateDecl(name, kind) for name, kind in zip(k.states.names, k.states.types, strict=True))
+    own = tuple(StateDecl(name, kind) for name, kind in zip(k.states.names, k.states.types, strict=True))
+    added = position_kinds({id(t): t.sequences for t, _ in guarded if t.sequences is not None}.values(), own)
+    states, renamed = added.states, added.renamed
     kinds = tuple(
-        Kind(name, guard, *_complete(kind, states)) for name, (kind, guard) in zip(names, guarded, strict=True)
+        Kind(name, guard, *_complete(with_states(kind.lets, renamed), kind.results, states), collects=kind.collects)
+        for name, (kind, guard) in zip(names, guarded, strict=True)
     )
+    kinds += tuple(
+        Kind(name, guard, *_complete(with_states(body.lets, renamed), results, states))
+        for name, guard, body, results in added.kinds
+    )
+    slots, lists = relations(kinds, added.positions)
     lets = [let for kind in kinds for let in kind.lets]
     params = dict.fromkeys(let.op.name for let in lets if isinstance(let.op, Param))
     fields = dict.fromkeys(let.op.name for let in lets if isinstance(let.op, Field))
@@ -26,19 +35,24 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
         name=k.name,
         params=tuple(ParamDecl(name, TensorType(k.weights.shape(name))) for name in params),
         fields=tuple(FieldDecl(name, k.fields[name], limits.get(name)) for name in fields),
-        slots=tuple(sorted(k.slots)),
-        lists=tuple(sorted(k.lists)),
+        slots=(*sorted(k.slots), *slots),
+        lists=(*sorted(k.lists), *lists),
         states=states,
         kinds=kinds,
+        positions=added.positions,
+        trees_only=k.trees_only,
+        gathers=tuple(gather for name, gather in k.gathers.items() if name in k.lists),
     )
 
 
-def _complete(kind: Traced, states: tuple[StateDecl, ...]) -> tuple[tuple[Let, ...], tuple[str, ...]]:
+def _complete(
+    own: tuple[Let, ...], of_states: Mapping[str, str], states: tuple[StateDecl, ...]
+) -> tuple[tuple[Let, ...], tuple[str, ...]]:
     """The lets and results of a kind; states that it does not have are 0."""
-    lets, results = list(kind.lets), []
+    lets, results = list(own), []
     for i, state in enumerate(states):
-        if state.name in kind.results:
-            results.append(kind.results[state.name])
+        if state.name in of_states:
+            results.append(of_states[state.name])
         else:
             lets.append(Let(f"no_{i}", Fill(0.0, state.type.shape), state.type))
             results.append(lets[-1].name)

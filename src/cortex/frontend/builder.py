@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import assert_never
+from typing import Any, assert_never
 
 from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import OneByOne
 from cortex.frontend.spans import DISPATCHERS, fail, is_library, user_span
 from cortex.ir.source import Span
-from cortex.ra.ir import DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
+from cortex.ra.ir import Collect, DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
 
 OTHER_NODE = (
     "this tensor was computed for another node: each call of the model computes its own tensors. Do not keep tensors "
@@ -72,6 +72,9 @@ class Builder:
     knowledge: Knowledge
     facts: Facts
     lets: list[Let] = field(default_factory=list)
+    collects: tuple[Collect, ...] = ()
+    overwritten: dict[int, Any] = field(default_factory=dict)
+    """Arrays of the code to which it has added a tensor in place, by identity."""
     iterating: Counter[str] = field(default_factory=Counter)
     """How many iterations are running over all children of each list relation at once."""
     shapes_asked: dict[str, Span | None] = field(default_factory=dict)

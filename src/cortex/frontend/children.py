@@ -86,8 +86,11 @@ def gather(what: str, items: Iterable[Any]) -> tuple[list[Value], tuple[int, ...
     shapes, expected = b.facts.shapes.setdefault(place, []), b.facts.expected.get(place, [])
     if found:
         shape = pointwise.broadcast_shapes(f"{what}()", *found)
+        b.knowledge.note_reduced(place, shape)
     elif len(expected) > len(shapes) or len(set(expected)) == 1:
         shape = expected[min(len(shapes), len(expected) - 1)]
+    elif (supposed := b.knowledge.shape_over_none(place)) is not None:
+        shape = supposed
     else:
         raise NothingReduced(
             fail(

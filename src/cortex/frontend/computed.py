@@ -29,8 +29,12 @@ KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (bool, int, float
 """Classes of constants, whose values never change."""
 
 
-def parts(x: Any) -> tuple[float, float, float]:
-    """Three numbers of single precision whose sum is `x`; StructureError where there are none."""
+def parts(x: Any) -> tuple[Any, Any, Any]:
+    """Three numbers of single precision whose sum is `x`; StructureError where there are none. So of arrays."""
+    if getattr(x, "ndim", 0):
+        array = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
+        each = np.array([parts(e) for e in array.astype(object).flat], np.float32).reshape(*array.shape, 3)
+        return each[..., 0], each[..., 1], each[..., 2]
     rest, found = x.item() if isinstance(x, np.generic) else x, []
     for _ in range(3):
         part = float(np.float32(rest))
@@ -68,7 +72,14 @@ def exactly(x: Any) -> Any:
     return x
 
 
+OF_MATH = (
+    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "atan2", "sinh", "cosh", "tanh", "hypot", "fabs", "copysign", "degrees", "radians", "erf", "isqrt",
+)  # fmt: skip
+"""Functions of `math` that numbers of nodes are computed with."""
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(math, name) for name in OF_MATH},
     **{
         name: getattr(operator, name)
         for name in (
@@ -77,8 +88,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         )
     },
     "and": operator.and_, "or": operator.or_, "round": round, "int": int, "float": float, "trunc": math.trunc,
-    "bool": bool, "is_truth": lambda x: x is True or x is False,
+    "bool": bool, "getitem": operator.getitem, "is_truth": lambda x: x is True or x is False,
+    "is": operator.is_, "equals": lambda x, y: bool(x == y),
+    "numpy_class": lambda x: type(x).__name__ if isinstance(x, np.number | np.bool_ | np.str_) else "",
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
+    "bit_length": lambda x: x.bit_length(),
     "high": lambda x: parts(x)[0], "middle": lambda x: parts(x)[1], "low": lambda x: parts(x)[2],
 }  # fmt: skip
 """What an expression may apply."""
@@ -86,7 +100,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lshift": "<<",
     "rshift": ">>", "xor": "^", "and": "&", "or": "|", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-    "ne": "!=", "neg": "-", "pos": "+", "invert": "~",
+    "ne": "!=", "neg": "-", "pos": "+", "invert": "~", "is": "is", "equals": "==",
 }  # fmt: skip
 NAMES = {
     "+": "plus", "-": "minus", "*": "times", "/": "over", "//": "floor_over", "%": "mod", "**": "to_the", "<": "less",
@@ -174,6 +188,12 @@ def plain_of(value: str | int | float) -> str | int | float:
     if isinstance(value, str):
         return str.__str__(value)  # a str that is also an Enum prints as its member
     return int(value) if isinstance(value, int) else float(value)
+
+
+def is_computation(fn: Any, operands: Any, is_operand: Callable[[Any], bool]) -> bool:
+    """Can a computed field be of these? `is_operand` knows what leads to a value."""
+    known = type(operands) is tuple and 1 <= len(operands) <= 2
+    return fn in FUNCTIONS and known and all(isinstance(x, Constant) or is_operand(x) for x in operands)
 
 
 def evaluate(computed: Computed, read: Callable[[Any], Any]) -> Any:

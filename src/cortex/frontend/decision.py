@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.sequences import Sequences
 from cortex.frontend.facts import Answer, Oracle, Shapes
 from cortex.frontend.knowledge import Knowledge
-from cortex.ra.ir import Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
+from cortex.ra.ir import Collect, Fact, HasLength, IsLeaf, IsNone, Length, Let, Test
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,9 @@ class Traced:
     """Who answered when a kind of any arity was found; it can be asked as if it had other numbers of children."""
     shapes: Shapes = field(default_factory=dict)
     """Of a kind of any arity: what its reductions of several values get where there is something to reduce."""
+    sequences: Sequences | None = None
+    """Of a kind of any arity: the steps over the items of its lists."""
+    collects: tuple[Collect, ...] = ()
 
 
 class Untraced:
@@ -70,6 +74,8 @@ class DecisionTree:
         self.order: list[Traced] = []
         self.changes = 0
         """How often kinds have been added or removed."""
+        self.narrowed = 0
+        """How often a kind of any arity has lost a number of children, for whose other nodes there may be no kind."""
         self.per_arity: dict[tuple[Fact, ...], str] = {}
         """Why kinds of such guards (with lengths left open) are traced for each number of children."""
         self._settled: tuple[int, Tree | None] = (-1, None)
@@ -106,6 +112,7 @@ class DecisionTree:
         if _is_open(fact):
             at.rest = self._inserted(at.rest, leaf, tuple(others))
         else:
+            self.narrowed += at.rest is not None and fact not in at.answers
             at.answers[fact] = self._inserted(at.answers.get(fact), leaf, tuple(others))
         return at
 

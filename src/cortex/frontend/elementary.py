@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
@@ -87,6 +89,41 @@ def _half_exponentials(x: Value) -> tuple[Value, Value]:
     root = unary("exp", arithmetic("mul", unary("abs", x), fill(0.5)))
     half = arithmetic("mul", fill(0.5), root)
     return arithmetic("mul", half, root), arithmetic("div", arithmetic("div", fill(0.5), root), root)
+
+
+def asinh(x: Value) -> Value:
+    """The inverse of sinh: log(1 + |x| + x**2 / (1 + sqrt(x**2 + 1))), where x**2 overflows log(|x|) + log(2)."""
+    size = unary("abs", x)
+    near = arithmetic("min", size, fill(1e10))
+    square = arithmetic("mul", near, near)
+    root = arithmetic("add", fill(1.0), unary("sqrt", arithmetic("add", square, fill(1.0))))
+    inner = log_1_plus(arithmetic("add", near, arithmetic("div", square, root)))
+    return _signed(x, pointwise.where(comparison("gt", size, fill(1e10)), _log_of_double(size), inner))
+
+
+def acosh(x: Value) -> Value:
+    """The inverse of cosh: log(1 + t + sqrt(t (t + 2))) with t = x - 1."""
+    t = arithmetic("sub", arithmetic("min", x, fill(1e10)), fill(1.0))
+    root = unary("sqrt", arithmetic("mul", t, arithmetic("add", t, fill(2.0))))
+    inner = pointwise.where(comparison("lt", t, fill(0.0)), fill(math.nan), log_1_plus(arithmetic("add", t, root)))
+    return pointwise.where(comparison("gt", x, fill(1e10)), _log_of_double(x), inner)
+
+
+def atanh(x: Value) -> Value:
+    """The inverse of tanh: log(1 + 2 |x| / (1 - |x|)) / 2."""
+    size = unary("abs", x)
+    ratio = arithmetic("div", arithmetic("add", size, size), arithmetic("sub", fill(1.0), size))
+    return _signed(x, arithmetic("mul", fill(0.5), log_1_plus(ratio)))
+
+
+def _log_of_double(x: Value) -> Value:
+    return arithmetic("add", unary("log", x), fill(0.6931471805599453))
+
+
+def _signed(x: Value, size: Value) -> Value:
+    """`size` with the sign of `x`; 0 as it is."""
+    signed = pointwise.where(comparison("lt", x, fill(0.0)), unary("neg", size), size)
+    return pointwise.where(comparison("eq", x, fill(0.0)), x, signed)
 
 
 TANHSHRINK_NEAR = (929569 / 638512875, -21844 / 6081075, 1382 / 155925, -62 / 2835, 17 / 315, -2 / 15, 1 / 3)

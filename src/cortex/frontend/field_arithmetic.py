@@ -7,7 +7,7 @@ single precision can have of their difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -21,8 +21,8 @@ from cortex.frontend.builder import Value, builder
 from cortex.frontend.computed import FUNCTIONS, KINDS, Computed, Constant, Named, constant, evaluate
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn
-from cortex.frontend.spans import is_library, user_frame, user_span
-from cortex.frontend.tensor import Operand, value_of
+from cortex.frontend.spans import fail, is_library, user_frame, user_span
+from cortex.frontend.tensor import Operand, refuse_overwritten, value_of
 from cortex.ra.ir import Each
 
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
@@ -47,6 +47,8 @@ class FieldArithmetic(Operand):
     def _cortex_apply(self, fn: str, special: str, *others: Any, reflected: bool = False) -> Any:
         """`fn` of this and other operands: a computed field where all are fields and constants of Python."""
         operands = (*others, self) if reflected else (self, *others)
+        for operand in operands:
+            refuse_overwritten(operand)
         if all(map(is_exact, operands)):
             return compute(fn, operands)
         return self._cortex_elementwise(special, *others)
@@ -223,3 +225,18 @@ def is_guarded() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def refuse_joining(name: str, others: Iterable[Any]) -> None:
+    """Refuse an operator of a list on a node, unless another operand makes it one of arrays."""
+    if not any(map(_is_array, others)):
+        raise fail(
+            f"node.{name} is a list or a tuple, and Python's operators of these do not compute with their numbers: a + "
+            f'b joins two lists. Make it an array: fields={{"{name}": lambda node: np.array(node.{name}, np.float32)}}.'
+        )
+
+
+def _is_array(x: Any) -> bool:
+    if hasattr(type(x), "_cortex_is_numbers"):
+        return bool(x._cortex_is_numbers(x._cortex_sample()))
+    return isinstance(x, Operand | np.ndarray | np.generic)

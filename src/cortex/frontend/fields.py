@@ -128,6 +128,10 @@ class Accessors:
             return Evaluation(self, self.computed[name])
         return self._sources.get(name, name)
 
+    def computed_by(self, name: str) -> Computed | None:
+        """The expression that gives what has this name, if one does."""
+        return self.computed.get(name)
+
     def compute(self, computed: Computed) -> str:
         """The name of a field that is computed; always the same one."""
         known = next((name for name, each in self.computed.items() if each == computed), None)
@@ -162,6 +166,18 @@ class Accessors:
             return self._shown(self.computed[x.name])
         hops = [f"{hop.name}[{hop.index}]" if isinstance(hop, Item) else hop.name for hop in x.path]
         return ".".join([*hops, x.name])
+
+    def item(self, name: str) -> tuple[str, int] | None:
+        """The list of plain values, and the place in it, that a name stands for; None for other names."""
+        return None
+
+    def name_of_item(self, name: str, index: int) -> str:
+        """The name that stands for one item of such a list."""
+        return f"{name}_{index}"
+
+    def item_name(self, name: str, stem: str) -> str:
+        """What the items of such a list are called as fields of their own."""
+        return f"{name}_{stem}"
 
     def add_name(self, other: str, name: str) -> None:
         """`other` is a second name for what `name` means."""

@@ -13,6 +13,7 @@ from itertools import product
 
 from cortex.errors import ModelError
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.raised import said_of
 from cortex.frontend.signals import Impossible, NeedsExample, Signal
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import Form, Guess, StateForm
@@ -120,7 +121,8 @@ def _settled(k: Knowledge, guess: Guess, traces: Sequence[Trace], problems: list
     except ModelError as error:
         problem = error
     except Exception as error:  # whatever the model raises where the guess is wrong: it is one guess less
-        message = f"model '{k.name}' raised {type(error).__name__}: {error}."
+        said, remedy = said_of(error)
+        message = f"model '{k.name}' raised {type(error).__name__}: {said}.{remedy}"
         problem = ModelError(message, span_of_error(error) or k.definition)
     finally:
         k.guess = None

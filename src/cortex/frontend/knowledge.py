@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,16 @@ from cortex.frontend.spans import fail, span_of_function
 from cortex.frontend.state_form import Guess, StateForm
 from cortex.frontend.weights import Weights
 from cortex.options import Options
-from cortex.ra.ir import TensorType
+from cortex.ra.ir import Gather, TensorType, Test
 
 if TYPE_CHECKING:
+    from cortex.frontend.arity.told import Told
+    from cortex.frontend.decision import Traced
     from cortex.frontend.model import TracedModel
+
+
+Place = tuple[Any, ...]
+"""A reduction, and where the user's code calls it."""
 
 
 class Knowledge:
@@ -37,6 +43,8 @@ class Knowledge:
         self.clock = Clock(Options.from_environment().tracing_seconds)
         self.slots: dict[str, None] = {}
         self.lists: dict[str, None] = {}
+        self.item_lists: dict[str, None] = {}
+        """Lists of plain values, of whose lengths kinds may be independent."""
         self.tags: dict[str, None] = {}
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""
@@ -45,6 +53,8 @@ class Knowledge:
 
         None for those that did so by chance.
         """
+        self.told: dict[Test, Told] = {}
+        """Questions whose answers follow from the number of children in a list."""
         self.same_length: dict[str, str] = {}
         """Lists of calls on the items of a list, which are as many: the relation's name, and the list's."""
         self.reduced: dict[Site, set[tuple[int, ...]]] = {}
@@ -52,15 +62,41 @@ class Knowledge:
         self.fields: dict[str, TensorType] = {}
         self.forms: dict[str, tuple[tuple[int, ...], bool]] = {}
         """Of fields that torch code has read: the shape of a real value, and whether it consists of integers."""
+        self.gathers: dict[str, Gather] = {}
+        """Lists that consist of what calls add to collections, by name."""
+        self.kind_of: Callable[[Any], Traced | None] = lambda node: None
+        """The kind that has been traced for a node like this."""
         self.states: StateForm | None = None
         self.first_kind = ""
+        self.prefers_calls = False
+        """Shall a function be refused that is better compiled by its calls (beyond.py)?"""
         self.guess: Guess | None = None
         self._leaf_means_empty: set[str] = set()
+        self._over_none: dict[Place, tuple[int, ...] | None] = {}
         self._ask_lengths = False
+        self.trees_only = False
+        """May a node be below one other node only?"""
         self.is_draft = False
         """Is it only found out what there is to be known, before kinds are traced for good?"""
         self._computed: dict[tuple[str, tuple[int, ...] | None], str] = {}
         """Other names of fields that are integers in some kinds and other numbers in other ones, or of other shapes."""
+
+    def shape_over_none(self, place: Place) -> tuple[int, ...] | None:
+        """The shape of a reduction over no children, where calls are seen: a number until another one is known."""
+        return None if self.model.explores else self._over_none.setdefault(place, ())
+
+    def note_reduced(self, place: Place, shape: tuple[int, ...]) -> None:
+        """A reduction has this shape; trace again where it was supposed to be a number."""
+        if self.model.explores or self._over_none.get(place) == shape:
+            return
+        supposed, self._over_none[place] = self._over_none.get(place), shape
+        if supposed == ():
+            self.reduced.clear()
+            for role in self.model.roles:
+                role.forget()
+            raise Restart
+        if supposed is not None:
+            self._over_none[place] = None  # it has several
 
     def note_slot(self, name: str) -> None:
         """`node.NAME` is a child."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.mentions import Mentions, mentions
+from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Builder, Value, builder, building, is_tracing
 from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
+from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.node_identity import codes, functions_of
+from cortex.frontend.slices import Slices
 from cortex.frontend.spans import fail, refusals, span_of_function
 from cortex.frontend.standin import Attribute, Place, StandIn
 from cortex.frontend.state import StateRecord, child_state, states_of
@@ -32,12 +36,17 @@ class TracedModel(ABC):
 
     explores = True
     """Can it be traced for assumed nodes? Else only for real ones."""
+    roles: Sequence[Any] = ()
+    """What is known of its routines, where calls are seen."""
     starts_from_nodes = True
     """Are the structures of a request the nodes that `roots` gives?"""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
         self.function = function
+        self.told_at: set[tuple[str, int]] = set()
+        """Lines of code that compute remainders and the like of numbers of children (arity/told.py)."""
+        self.slices = Slices()
 
     def closed_over(self) -> list[Any]:
         """The NumPy arrays that the function takes from the scopes around it."""
@@ -53,7 +62,7 @@ class TracedModel(ABC):
             scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
             spaces.append(own := {name: scope[name] for name in names & scope.keys()})
             spaces += [vars(x) for x in own.values() if hasattr(x, "__dict__") and not isinstance(x, type)]
-        return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()))
+        return mentions(found, spaces, (x for function in functions for x in function.__defaults__ or ()), self.told_at)
 
     def code(self) -> list[Any]:
         """The functions and objects whose code and attributes decide what a node's children are used for."""
@@ -76,6 +85,11 @@ class TracedModel(ABC):
 
     def look_ahead(self) -> bool:
         """Prepare for nodes that no structure has shown; True if everything has to be traced again for that."""
+        return False
+
+    @cached_property
+    def looks_up(self) -> bool:
+        """Can its code reach a dictionary of numbers by name?"""
         return False
 
     @abstractmethod
@@ -109,6 +123,14 @@ class TracedModel(ABC):
     def merged(self, instead: Mapping[str, str]) -> None:  # noqa: B027 - most models need not know
         """States are not kept for which there is an equal one `instead`."""
 
+    def call_model(self, model: RecursiveModel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A model function is called while this model is traced."""
+        raise beyond(
+            f"model '{model.name}' is called inside model '{self.name}': a model may call itself only. Compute both in "
+            f"one model and return both results as states, cortex.state({self.name}=..., {model.name}=...), or compile "
+            "a torch module, whose methods may call one another."
+        )
+
     def no_base_case(self) -> ModelError | None:
         """What to say where no kind can be traced first; None where states can be supposed."""
         return None
@@ -130,14 +152,15 @@ class RecursiveModel(TracedModel):
         parameters = list(self.signature.parameters.values())
         required = [p for p in parameters if p.default is inspect.Parameter.empty]
         odd = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        if odd or not 1 <= len(required) <= 2:
+        if odd or not required:
             raise ModelError(
-                f"model '{self.name}' has the parameters {self.signature}: a model takes the node and, if it has "
-                "weights, the weights; further parameters need a constant default.",
+                f"model '{self.name}' has the parameters {self.signature}: a model takes the node, the weights if it "
+                "has any, and what calls are given beside these, by name or position.",
                 span_of_function(function.__code__),
             )
         self.node_parameter = parameters[0].name
-        self.weight_parameters = [p.name for p in required if p.name != self.node_parameter]
+        self.weight_parameters = [p.name for p in required[1:2] if p.name != self.node_parameter]
+        self.passed_parameters = [p.name for p in required[2:]]
 
     def uncompiled(
         self,
@@ -148,9 +171,18 @@ class RecursiveModel(TracedModel):
         fields: Mapping[str, Any] | None = None,
     ) -> Any:
         """The function's own result for a structure, without compiling; arguments are those of `cortex.compile`."""
-        from cortex.frontend.uncompiled import run_uncompiled
+        from cortex.frontend.uncompiled import Meaning, run_uncompiled
 
-        return run_uncompiled(self, structure, weights, {}, children, fields)
+        return run_uncompiled(self, structure, weights, {}, Meaning(children, fields))
+
+    @cached_property
+    def looks_up(self) -> bool:
+        """Can its code reach a dictionary of numbers by name?"""
+        from cortex.frontend.torch.dictionaries import dictionaries
+        from cortex.frontend.torch.function_entry import FunctionEntry
+        from cortex.frontend.torch.lookups import is_table
+
+        return any(is_table(held) for *_, held in dictionaries(FunctionEntry.of(self)))
 
     def __repr__(self) -> str:
         return f"<cortex model {self.name}{self.signature}>"
@@ -169,7 +201,7 @@ class RecursiveModel(TracedModel):
         """Call the function with a stand-in."""
         b = Builder(k, facts)
         with building(b):
-            with refusals():
+            with refusals(), no_handled_errors(codes(self.function.__code__)):
                 result: Any = self.function(Place(()), **k.arguments)
             form, values = states_of(result)
         return form, dict(zip(form.names, values, strict=True)), b
@@ -178,7 +210,10 @@ class RecursiveModel(TracedModel):
         """The arguments beside the node: the weights and the defaults."""
         found: dict[str, Any] = {}
         for p in list(self.signature.parameters.values())[1:]:
-            found[p.name] = weights if p.default is inspect.Parameter.empty else p.default
+            if p.default is not inspect.Parameter.empty:
+                found[p.name] = p.default
+            elif p.name in self.weight_parameters:
+                found[p.name] = weights
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -189,11 +224,7 @@ class RecursiveModel(TracedModel):
             return call(self, args, kwargs)
         b = builder()
         if b.knowledge.model is not self:
-            raise fail(
-                f"model '{self.name}' is called inside model '{b.knowledge.name}': a model may call itself only. "
-                f"Compute both in one model and return both results as states, cortex.state({b.knowledge.name}=..., "
-                f"{self.name}=...), or compile a torch module, whose methods may call one another."
-            )
+            return b.knowledge.model.call_model(self, args, kwargs)
         try:
             given = self.signature.bind_partial(*args, **kwargs).arguments
         except TypeError as error:
@@ -222,7 +253,7 @@ class RecursiveModel(TracedModel):
                     )
                 return path
             case None:
-                raise fail(
+                raise beyond(
                     f"{self.name} is called on None: this child is missing. Test for it first, as in "
                     f"`if node.left is not None`."
                 )
@@ -232,7 +263,7 @@ class RecursiveModel(TracedModel):
                     "result may depend on its children only through their states."
                 )
             case _:
-                raise fail(
+                raise beyond(
                     f"{self.name} is called on a {type(node).__name__}, which is not below the node (P.2). Call it on "
                     "a child: node.left, or each k in node.children."
                 )
@@ -242,7 +273,7 @@ class RecursiveModel(TracedModel):
         for name, value in given.items():
             top = b.knowledge.arguments[name]
             if isinstance(value, Operand | StateRecord):
-                raise fail(
+                raise beyond(
                     f"argument '{name}' of a recursive call of {self.name} is a computed value (P.3): a call may not "
                     "depend on results of siblings or of the nodes above. Return what a node needs from below as a "
                     "state and combine it there. What it needs from above is computed by a torch module, which may "
@@ -250,12 +281,12 @@ class RecursiveModel(TracedModel):
                     '{"above": "parent"}), and its results are a field of the nodes for this one.'
                 )
             if isinstance(value, WeightSpace) and isinstance(top, WeightSpace) and value is not top:
-                raise fail(
+                raise beyond(
                     f"argument '{name}' of a recursive call of {self.name} is not the first call's group of weights. "
                     f"Pass `{name}` itself."
                 )
             if value is not top and not _same_constant(value, top):
-                raise fail(
+                raise beyond(
                     f"argument '{name}' of a recursive call of {self.name} differs from the first call's; all calls "
                     "have to get the same constant. What differs between nodes has to be a field of the node."
                 )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import CodeType
 from typing import Any
 
-from cortex.errors import ModelError
+from cortex.frontend.beyond import beyond_at
 from cortex.frontend.node_identity import refuse_identity
 from cortex.frontend.spans import span_at
 
@@ -37,7 +37,7 @@ def refuse_type_of_node(code: CodeType, node: str) -> None:
             first = next(rest)
             call = next(i for i in rest if i.opname not in ("LOAD_ATTR", "PRECALL"))
             if first.opname in LOADS and first.argval in nodes and call.opname == "CALL":
-                raise ModelError(f"the class of a node is asked for, and {REMEDY}", span_at(inner, call.offset))
+                raise beyond_at(f"the class of a node is asked for, and {REMEDY}", span_at(inner, call.offset))
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

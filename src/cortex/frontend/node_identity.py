@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from cortex.errors import ModelError
+from cortex.frontend.beyond import beyond_at
 from cortex.frontend.spans import is_library, span_at
 
 FROM_OUTSIDE = ("LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE")
@@ -21,7 +21,7 @@ def refuse_identity(function: Callable[..., Any]) -> None:
         asks = (i.offset for i in dis.get_instructions(inner) if (i.opname, i.argval) == ("LOAD_GLOBAL", "id"))
         at = next(asks, None) if at is None else at
         if at is not None:
-            raise ModelError(
+            raise beyond_at(
                 "objects are compared by `is` or by id(...) here, and a model is traced with stand-ins for nodes and "
                 "what they hold. Compare values by ==. Of nodes, let a field say it: "
                 'fields={"is_twice": lambda node: node.left is node.right}, and test node.is_twice. A torch module may '

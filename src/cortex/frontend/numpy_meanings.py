@@ -22,24 +22,25 @@ SHAPE_OVER_NONE: ContextVar[Callable[[Site], tuple[int, ...] | None] | None] = C
 """What tells the shape of a reduction over no children, while a model runs uncompiled."""
 
 
-class Tensorlike(np.ndarray[Any, Any]):
-    """An array that computes as tensors of a model do: `x += y` makes another one, and others that have `x` keep it."""
-
-
-for _operator in ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or"):
-    setattr(Tensorlike, f"__i{_operator}__", getattr(np.ndarray, f"__{_operator}__"))
-
-
 def in_a_run(result: Any) -> Any:
-    """What a function computed, as a model gets it while it runs uncompiled."""
+    """What a function computed, as a model gets it while it runs uncompiled: no view of what it was given."""
     if SHAPE_OVER_NONE.get() is None:
         return result
-    return [tensorlike(x) for x in result] if isinstance(result, list) else tensorlike(result)
+    return [copied(x) for x in result] if isinstance(result, list) else copied(result)
 
 
-def tensorlike(x: Any) -> Any:
-    """An array as a model gets it; anything else as it is."""
-    return x.view(Tensorlike) if isinstance(x, np.ndarray) else x
+def copied(x: Any) -> Any:
+    """An array of its own; anything else as it is."""
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def read_only(x: Any) -> Any:
+    """An array that a model gets and may not change: a weight, or what a node holds; anything else as it is."""
+    if not isinstance(x, np.ndarray):
+        return x
+    view = x.view()
+    view.flags.writeable = False
+    return view
 
 
 def call_site() -> Site | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cortex.errors import ModelError, StructureError, excerpt
+from cortex.frontend.handled import names_a_stand_in, without_stand_ins
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.signals import MissingAttribute
@@ -14,14 +17,24 @@ def raised(k: Knowledge, error: Exception, node: object) -> ModelError | Structu
     """The model itself raised an exception."""
     if isinstance(error, MissingEntry):
         return StructureError(error.said)
-    by_field = isinstance(error, TypeError) and "attribute name must be string" in str(error)
-    remedy = " Write the field as a text: getattr(self, str(node.op))." if by_field else ""
+    said, remedy = said_of(error)
     if isinstance(error, AttributeError) and " has no ." in str(error):
         remedy = " Set it on every node (to None where there is none), or ask before: hasattr(node, ...)."
     return ModelError(
-        f"model '{k.model.name}' raised {type(error).__name__} for a {type(node).__name__}: {error}.{remedy}",
+        f"model '{k.model.name}' raised {type(error).__name__} for a {type(node).__name__}: {said}.{remedy}",
         span_of_error(error) or k.definition,
     )
+
+
+def said_of(error: Exception) -> tuple[str, str]:
+    """What an error of Python's says, as users can read it, and what to do about it."""
+    said = str(error)
+    if isinstance(error, TypeError) and "attribute name must be string" in said:
+        return said, " Write the field as a text: getattr(self, str(node.op))."
+    if isinstance(error, TypeError) and names_a_stand_in(said):
+        remedy = " Python's own functions take real values only: write str(node.word), int(node.size) or float(node.x)."
+        return without_stand_ins(said), remedy
+    return said, ""
 
 
 def missing(k: Knowledge, error: MissingAttribute) -> StructureError:
@@ -35,4 +48,18 @@ def missing(k: Knowledge, error: MissingAttribute) -> StructureError:
         f"the model reads '{error.attribute}' of a {type(error.owner).__name__} that has no such attribute. Set it "
         "(to None where there is none), or say with fields= which attribute or which function of the node it "
         f"is.{place}"
+    )
+
+
+def needs_structure(k: Knowledge, questions: Iterable[str], dropped: Exception | None) -> ModelError:
+    """No kind can be traced before there is a structure: because of these questions, or of what was raised."""
+    asked = ", ".join(questions)
+    reason, span = f" It needs to know {asked}." if asked else "", k.definition
+    if not asked and dropped is not None:
+        reason = f" It failed with {type(dropped).__name__}: {dropped}."
+        span = span_of_error(dropped) or span
+    return ModelError(
+        f"model '{k.model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] to "
+        "cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
+        span,
     )

@@ -48,6 +48,7 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+@lru_cache(maxsize=4096)
 def _is_passed_over(file: str) -> bool:
     return _belongs_to_libraries(file, "torch" in sys.modules)
 
@@ -75,6 +76,33 @@ def user_stack() -> list[tuple[CodeType, int]]:
         found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return found
+
+
+def is_printing() -> bool:
+    """Is the user's code printing or logging, so that what it makes a text of decides nothing?"""
+    frame = user_frame()
+    return frame is not None and _is_printing(frame.f_code.co_filename, frame.f_lineno)
+
+
+PRINTING = ("print", "debug", "info", "warning", "error", "log", "write")
+
+
+@lru_cache(maxsize=256)
+def _is_printing(file: str, line: int) -> bool:
+    """Is the statement at a line a call of `print`, or of a method of a log?"""
+    try:
+        found = ast.walk(ast.parse("".join(linecache.getlines(file))))
+    except SyntaxError:
+        return False
+    around = [s for s in found if isinstance(s, ast.Expr) and s.lineno <= line <= (s.end_lineno or s.lineno)]
+    calls = [s.value.func for s in around if isinstance(s.value, ast.Call)]
+    return any(getattr(f, "attr", getattr(f, "id", None)) in PRINTING for f in calls)
+
+
+def running_twice() -> str | None:
+    """The name of a function of the user's that runs inside itself."""
+    codes = [code for code, _ in user_stack() if not code.co_name.startswith("<")]
+    return next((code.co_name for i, code in enumerate(codes) if code in codes[:i]), None)
 
 
 def user_span() -> Span | None:
@@ -121,9 +149,9 @@ def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
 _REFUSED: ContextVar[list[ModelError] | None] = ContextVar("cortex_refused", default=None)
 
 
-def fail(message: str) -> ModelError:
+def fail(message: str, kind: type[ModelError] = ModelError) -> ModelError:
     """A ModelError at the user's expression that is being evaluated: `raise fail("...")`."""
-    error = ModelError(message, user_span())
+    error = kind(message, user_span())
     refused = _REFUSED.get()
     if refused is not None:
         refused.append(error)

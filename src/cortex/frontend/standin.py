@@ -7,7 +7,6 @@ name belongs to the user's nodes, hence the `_cortex` names.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ import numpy as np
 from cortex.errors import StructureError
 from cortex.frontend.absence import has_default, refuse_absence_test
 from cortex.frontend.arity.counts import ask_value
+from cortex.frontend.beyond import beyond, prefer_calls
 from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
 from cortex.frontend.children import iterate
 from cortex.frontend.computed import Computed, Constant, Named
@@ -27,23 +27,27 @@ from cortex.frontend.field_arithmetic import (
     compute_named,
     is_spread,
     is_unusual,
+    refuse_joining,
     sample_of,
     spread,
 )
 from cortex.frontend.field_comparisons import FieldComparisons, is_truth_by_identity
+from cortex.frontend.field_in_place import FieldsInPlace
 from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
+from cortex.frontend.field_uses import called, no_array, no_element_type
 from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
 from cortex.frontend.node_class import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
-from cortex.frontend.spans import fail, user_frame, user_span
-from cortex.frontend.tensor import Tensor
+from cortex.frontend.spans import fail, running_twice
+from cortex.frontend.tensor import Tensor, changes, refuse_overwritten
 from cortex.ra.ir import Each, Field, IsLeaf, IsNone, Item, Length, Slot
 
 ATTRIBUTE: ContextVar[Callable[[StandIn, str], Attribute]] = ContextVar("cortex_attribute")
 """What reading an attribute gives; an `IndexableAttribute` where nothing is set."""
 
 OF_ARRAYS = ("shape", "ndim", "size", "dtype")
+LISTED = "the attributes of a node are listed here. Test for one: node.left is None."
 UPWARD = ("parent", "up")
 """Names that lead away from the leaves wherever they are used."""
 
@@ -62,10 +66,10 @@ class StandIn:
 
     def _cortex_class(self) -> type:
         """What `isinstance(node, Join)` in a model asks for."""
-        raise fail(f"the class of a node is asked for, and {REMEDY}")
+        raise beyond(f"the class of a node is asked for, and {REMEDY}")
 
     def _cortex_text(self) -> str:
-        raise fail("a node is made a text here. Read its fields: str(node.label).")
+        raise beyond("a node is made a text here. Read its fields: str(node.label).")
 
     @property  # type: ignore[misc]  # object's can also be set
     def __class__(self) -> type:
@@ -78,12 +82,14 @@ class StandIn:
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_cortex"):
-            raise fail(f"node.{name} is set here: a model may only read its nodes. Return what it computes as a state.")
+            raise beyond(
+                f"node.{name} is set here: a model may only read its nodes. Return what it computes as a state."
+            )
         object.__setattr__(self, name, value)
 
     def __dir__(self) -> list[str]:
         if asked_by_user():
-            raise fail("the attributes of a node are listed here. Test for one: node.left is None.")
+            raise beyond(LISTED)
         return []
 
     def __repr__(self) -> str:
@@ -100,8 +106,9 @@ def read_attribute(owner: StandIn, name: str) -> Any:
     """`owner.NAME`: a real bool for `is_leaf`, a real None where the attribute is None, else an Attribute."""
     refuse_absence_test(name)
     builder().knowledge.read.setdefault(name)
-    facts = builder().facts
-    path = owner._cortex_path()
+    facts, path = builder().facts, owner._cortex_path()
+    if path and builder().knowledge.prefers_calls and (running := running_twice()) is not None:
+        prefer_calls(f"{running} calls itself: each depth of a structure would be a kind of node.")
     in_list = any(isinstance(hop, Each) for hop in path)
     if name == "is_leaf" and not builder().knowledge.accessors.renamed(name):
         if in_list:
@@ -124,25 +131,44 @@ class Place(StandIn):
     def __init__(self, path: Path) -> None:
         self._cortex_hops = path
 
+    @property
+    def __dict__(self) -> NoReturn:  # type: ignore[override]
+        if type(self) is Place and asked_by_user():
+            raise fail(LISTED)
+        raise AttributeError("__dict__")
+
     def _cortex_path(self) -> Path:
         return self._cortex_hops
 
     def __eq__(self, other: object) -> bool:
         if other is None:
             return False
-        raise fail("nodes are compared with ==. Compare fields of them: node.label == 3.")
+        raise beyond("nodes are compared with ==. Compare fields of them: node.label == 3.")
 
     def __hash__(self) -> int:
-        raise fail("a node is used as the key of a dict or a member of a set. Use a field of it: node.label.")
+        raise beyond("a node is used as the key of a dict or a member of a set. Use a field of it: node.label.")
 
     def __iter__(self) -> Iterator[Any]:
-        raise fail("a node cannot be iterated; iterate the list of its children: for k in node.children.")
+        raise beyond("a node cannot be iterated; iterate the list of its children: for k in node.children.")
+
+    def __len__(self) -> int:
+        raise beyond("the length of a node is asked for; ask for that of its list of children: len(node.children).")
+
+    def __bool__(self) -> bool:
+        oracle = builder().facts.oracle
+        kind = type(oracle.resolve(self._cortex_hops)) if isinstance(oracle, Seen) else object
+        if hasattr(kind, "__len__") or hasattr(kind, "__bool__"):
+            raise beyond(f"the truth of a {kind.__name__} is asked for. Ask for that of a field: if node.children.")
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        raise beyond("`in` a node: nodes cannot be compared. Compare fields of them: node.label == 3.")
 
     def __getitem__(self, key: object) -> Any:
-        raise fail(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
+        raise beyond(f"a node cannot be indexed with {key!r}; read its attributes: node.left, node.children[0].")
 
 
-class Attribute(FieldComparisons, FieldArithmetic, StandIn):
+class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
     """`owner.name`, which is not None."""
 
     __slots__ = ("_cortex_answer", "_cortex_name", "_cortex_owner")
@@ -157,10 +183,15 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         sample = self._cortex_sample()
         if sample is ABSENT:
             raise NeedsExample(f"the class of '{self._cortex_name}'")
-        return type(self._cortex_tag()) if is_plain(sample) else super()._cortex_class()
+        return type(self._cortex_object()) if is_plain(sample) else super()._cortex_class()
 
     def _cortex_text(self) -> str:
-        return str(self._cortex_tag())
+        return str(self._cortex_object())
+
+    def _cortex_object(self) -> Any:
+        """The value as an object of its own class, which the code asks for or prints: NumPy has classes of its own."""
+        name = self._cortex_compute("numpy_class", (self,))._cortex_tag()
+        return getattr(np, name)(self._cortex_tag()) if name else self._cortex_tag()
 
     def _cortex_sample(self) -> Any:
         computed = self._cortex_computed()
@@ -183,7 +214,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         if self._cortex_computed() is not None:
             raise fail("a number that is computed from fields is used as a node here.")
         if name in UPWARD:
-            raise fail(
+            raise beyond(
                 f"node.{name} is used as a child: a model may only look below the node, or it would not end (P.2). "
                 "Recurse into children; what comes from above has to be a field of the node."
             )
@@ -198,7 +229,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
             raise AttributeError(name)
         sample = self._cortex_sample()
         if sample is not ABSENT and is_plain(sample):
-            return getattr(self._cortex_tag(), name)
+            return getattr(self._cortex_tag() if isinstance(sample, str) else self._cortex_object(), name)
         if self._cortex_is_numbers(sample):
             return self._cortex_of_array(name)
         if sample is ABSENT and name in OF_ARRAYS and self._cortex_name not in builder().knowledge.slots:
@@ -215,15 +246,15 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
 
     def _cortex_of_array(self, name: str) -> Any:
         if name == "dtype":
-            raise fail(
-                f"the element type of node.{self._cortex_name} is asked for; what a model computes with is float32 "
-                f'whatever nodes hold. Make it a field: fields={{"type": lambda node: '
-                f"str(node.{self._cortex_name}.dtype)}}."
-            )
+            raise no_element_type(self._cortex_name)
         value = self._cortex_value()
         if name in OF_ARRAYS:
             note_shape(value)
-        return getattr(Tensor(value), name)
+        return getattr(self._cortex_array(), name)
+
+    def _cortex_array(self) -> Tensor:
+        """The array that the node holds, of which views may not be changed."""
+        return Tensor(self._cortex_value(), changes(f"node.{self._cortex_name}"))
 
     # As a list of children.
 
@@ -254,13 +285,15 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
     def __contains__(self, item: object) -> bool:
         if self._cortex_is_text("`in`"):
             return item in self._cortex_tag()
-        raise fail(f"`in` node.{self._cortex_name}: nodes cannot be compared. Compare fields of them: node.label == 3.")
+        raise beyond(
+            f"`in` node.{self._cortex_name}: nodes cannot be compared. Compare fields of them: node.label == 3."
+        )
 
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self._cortex_sample(), str):
             return iter(self._cortex_tag())
         if self._cortex_is_numbers(self._cortex_sample()):
-            return iter(Tensor(self._cortex_value()))
+            return iter(self._cortex_array())
         path = self._cortex_list()
         if path:
             return iter(self._cortex_items())
@@ -284,6 +317,9 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return self._cortex_answer
 
     def __hash__(self) -> int:
+        knowledge = builder().knowledge
+        if knowledge.prefers_calls and knowledge.model.looks_up:
+            prefer_calls(f"node.{self._cortex_name} is looked up: each value would be a kind of node.")
         return hash(self._cortex_tag())
 
     def __bool__(self) -> bool:
@@ -316,34 +352,29 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
 
     def __repr__(self) -> str:
         if asked_by_user():
-            return repr(self._cortex_tag())
+            return repr(self._cortex_object())
         value = "" if self._cortex_answer is ABSENT else f" = {self._cortex_answer!r}"
         is_computed = is_tracing() and self._cortex_computed() is not None
         shown = builder().knowledge.accessors.said(self._cortex_name) if is_computed else f"node.{self._cortex_name}"
         return f"{shown}{value}"
 
     def __format__(self, spec: str) -> str:
-        return format(self._cortex_tag(), spec) if asked_by_user() else repr(self)
+        return format(self._cortex_object(), spec) if asked_by_user() else repr(self)
 
     def __index__(self) -> int:
         return int(self._cortex_tag())
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        name = self._cortex_name
-        if _indexes_an_array():
-            raise fail(
-                f"a NumPy array is indexed with node.{name}, which NumPy would do once, now. Write "
-                f"cortex.embedding(table, node.{name}), or pass the array as a weight."
-            )
-        raise fail(f"node.{name} cannot become a NumPy array: use the functions of cortex (cortex.tanh, ...).")
+        raise no_array(self._cortex_name)
 
     def __call__(self, *_: object, **__: object) -> Any:
         """Refuse: methods of nodes cannot be traced."""
-        name = self._cortex_name
-        raise fail(
-            f"node.{name}(...) calls a method of the node. Methods of nodes cannot be traced; pass "
-            f'fields={{"{name}": lambda node: node.{name}()}} and read node.{name}.'
-        )
+        names, owner = [self._cortex_name], self._cortex_owner
+        while isinstance(owner, Attribute):
+            names.insert(0, owner._cortex_name)
+            owner = owner._cortex_owner
+        is_computed = self._cortex_computed() is not None
+        raise called(builder().knowledge.accessors.said(self._cortex_name) if is_computed else "", names)
 
     def _cortex_is_elementwise(self, other: object) -> bool:
         """Does a comparison with `other` compare numbers of arrays?"""
@@ -351,6 +382,8 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return is_array or self._cortex_is_array()
 
     def _cortex_elementwise(self, special: str, *others: Any) -> Any:
+        if isinstance(self._cortex_sample(), list | tuple):
+            refuse_joining(self._cortex_name, others)
         own = getattr(Tensor, special, None)
         if own is None:
             return getattr(self._cortex_tag(), special)(*others)
@@ -400,8 +433,6 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         path = self._cortex_owner._cortex_path()
         return builder().knowledge.model.explores and any(isinstance(hop, Each | Item) for hop in path)
 
-    # As a field: tensor code computes with its value.
-
     def _cortex_is_array(self) -> bool:
         """Is its value an array, or a list of numbers?"""
         if self._cortex_name in builder().knowledge.accessors.shapes:
@@ -411,9 +442,8 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return is_list or isinstance(sample, np.ndarray)
 
     def _cortex_field(self, index: bool) -> Value:
-        b = builder()
+        b, sample = builder(), self._cortex_sample()
         name, path = self._cortex_name, self._cortex_owner._cortex_path()
-        sample = self._cortex_sample()
         shape = None if sample is ABSENT else shape_of(sample, name)
         if index and ((shape and not is_one_integer(sample)) or isinstance(sample, float | np.floating)):
             shown = b.knowledge.accessors.said(name)
@@ -434,6 +464,7 @@ class Attribute(FieldComparisons, FieldArithmetic, StandIn):
         return max((x.shape for x in fields), key=len)
 
     def _cortex_value(self) -> Value:
+        refuse_overwritten(self)
         if self._cortex_is_spread():
             computed = self._cortex_computed()
             assert computed is not None
@@ -451,7 +482,7 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __getitem__(self, key: Any) -> Any:
         if self._cortex_is_numbers(self._cortex_sample()):
-            return Tensor(self._cortex_value())[key]
+            return self._cortex_array()[key]
         if not isinstance(key, int | slice):
             raise fail(f"node.{self._cortex_name} is indexed with a {type(key).__name__}; children are indexed by int.")
         if self._cortex_is_text("an item"):
@@ -463,21 +494,6 @@ class IndexableAttribute(IndexArithmetic, Attribute):
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed(self._cortex_tag() if self._cortex_is_text("the order") else self._cortex_items())
-
-
-def _indexes_an_array() -> bool:
-    """Is the running expression `array[node.NAME]` with a NumPy array? Found by looking up the array's name."""
-    frame, span = user_frame(), user_span()
-    if frame is None or span is None:
-        return False
-    try:
-        expression = ast.parse(span.text[span.column : span.end].strip(), mode="eval").body
-    except SyntaxError:
-        return False
-    if not isinstance(expression, ast.Subscript) or not isinstance(expression.value, ast.Name):
-        return False
-    name = expression.value.id
-    return isinstance(frame.f_locals.get(name, frame.f_globals.get(name)), np.ndarray)
 
 
 Sequence.register(IndexableAttribute)  # so that `match node.children:` tries the patterns of lists

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from functools import wraps
 from typing import Any, NoReturn
 
+import numpy as np
+
 from cortex.errors import ModelError
+from cortex.frontend.beyond import Beyond
 from cortex.frontend.builder import Value, builder, is_tracing
 from cortex.frontend.facts import Path
 from cortex.frontend.numpy_meanings import array_of
@@ -13,7 +18,7 @@ from cortex.frontend.pointwise import as_float
 from cortex.frontend.signals import NeedsStates, OneByOne
 from cortex.frontend.spans import fail
 from cortex.frontend.state_form import StateForm
-from cortex.frontend.tensor import Tensor, value_of
+from cortex.frontend.tensor import Operand, Tensor, value_of
 from cortex.ra.ir import Each, State, TensorType
 
 
@@ -79,7 +84,41 @@ def state(**tensors: Any) -> StateRecord:
         raise fail("state() without tensors: a node needs at least one state, as in cortex.state(h=h).")
     if not is_tracing():
         return StateRecord({name: array_of(x) for name, x in tensors.items()})
-    return StateRecord({name: Tensor(value_of(x)) for name, x in tensors.items()})
+    return StateRecord({name: x if type(x) is Tensor else Tensor(value_of(x)) for name, x in tensors.items()})
+
+
+def map_states(result: Any, state: Callable[[Any], Any]) -> Any:
+    """What a model function returned with `state` of each number, array and tensor in it; lists become tuples."""
+    match result:
+        case StateRecord():
+            return StateRecord({name: map_states(x, state) for name, x in result._tensors.items()})
+        case tuple() if hasattr(result, "_make"):
+            return result._make(map_states(x, state) for x in result)
+        case tuple() | list():
+            return tuple(map_states(x, state) for x in result)
+        case dict():
+            return {key: map_states(x, state) for key, x in result.items()}
+        case None | str():
+            return result
+        case _ if is_dataclass(result) and not isinstance(result, type):
+            return replace(result, **{f.name: map_states(getattr(result, f.name), state) for f in fields(result)})
+        case _:
+            return state(result)
+
+
+def returning_states(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A model function whose results are states while it is traced."""
+
+    @wraps(function)
+    def returning(*args: Any, **kwargs: Any) -> Any:
+        return map_states(function(*args, **kwargs), _traced_state)
+
+    return returning
+
+
+def _traced_state(x: Any) -> Any:
+    is_number = isinstance(x, Operand | np.ndarray | np.generic | int | float) or hasattr(x, "detach")
+    return Tensor(as_float(value_of(x))) if is_number and not hasattr(x, "_cortex_where") else x
 
 
 def child_state(path: Path) -> Any:
@@ -113,7 +152,7 @@ def states_of(result: Any) -> tuple[StateForm, tuple[Value, ...]]:
     """What the model function returned, as states of the node."""
     match result:
         case None:
-            raise ModelError(
+            raise Beyond(
                 "the model returned None. Every path has to return a tensor, a tuple of tensors, or cortex.state(...)."
             )
         case StateRecord():
@@ -125,7 +164,7 @@ def states_of(result: Any) -> tuple[StateForm, tuple[Value, ...]]:
             named = {str(i): Tensor(value_of(x)) for i, x in enumerate(result)}
             form = "tuple"
         case dict():
-            raise ModelError("the model returned a dict. Return cortex.state(**...) instead.")
+            raise Beyond("the model returned a dict. Return cortex.state(**...) instead.")
         case _:
             named = {"out": Tensor(value_of(result))}
             form = "bare"

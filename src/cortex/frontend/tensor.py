@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from itertools import chain
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from cortex.frontend import contraction, indexing, movement, pointwise, reduction
+from cortex.frontend.arity.told import Count
+from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.field_shapes import note_shape
 from cortex.frontend.foreign import TORCH, as_operator, foreign, math_function
 from cortex.frontend.power import power
-from cortex.frontend.spans import fail
+from cortex.frontend.spans import fail, running_call, user_frame
 from cortex.ra.ir import DType, Param
 
 
@@ -24,12 +29,13 @@ class Operand:
 
     __slots__ = ()
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
-        """`ndarray @ tensor` is the operator of tensors; np.tanh(tensor) is refused."""
-        found = as_operator(ufunc.__name__, inputs, _is_operand) if method == "__call__" else NotImplemented
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **others: Any) -> Any:
+        """`ndarray @ tensor` is the operator of tensors, `ndarray += tensor` too; np.tanh(tensor) is refused."""
+        usual = method == "__call__" and not others
+        found = as_operator(ufunc.__name__, inputs, _is_operand) if usual else NotImplemented
         if found is NotImplemented:
             raise foreign("np", ufunc.__name__)
-        return found
+        return found if out is None else written(found, *out)
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
         raise foreign("np", function.__name__)
@@ -95,13 +101,53 @@ class Operand:
         return Tensor(pointwise.unary("abs", value_of(self)))
 
 
+class Elements:
+    """Elements that a tensor and its views share, and whether one of them has changed these in place."""
+
+    __slots__ = ("changed",)
+
+    def __init__(self) -> None:
+        self.changed = False
+
+
 class Tensor(Operand):
     """A tensor of the node that is being traced; its shape is known, its elements are not."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_cortex_frozen", "_elements", "_held")
+    _cortex_held = None
 
-    def __init__(self, value: Value) -> None:
-        self._value = value
+    def __init__(self, value: Value, frozen: str = "", elements: Elements | None = None) -> None:
+        """`frozen` refuses changes in place; `elements` are those that views of one tensor share."""
+        self._held = value
+        self._cortex_frozen = frozen
+        self._elements = elements
+
+    @property
+    def _value(self) -> Value:
+        if self._elements is not None and self._elements.changed:
+            raise fail(
+                "a tensor is read here that shares its elements with another one (x.T, x[...], x.reshape(...)), which "
+                "was changed in place before. Make another tensor there: write x = x + y instead of x += y."
+            )
+        return self._held
+
+    def _view(self, value: Value) -> Tensor:
+        """A tensor of some of these elements, as NumPy's views are; NumPy makes numbers of single ones."""
+        if not value.shape:
+            return Tensor(value)
+        if self._elements is None:
+            self._elements = Elements()
+        return Tensor(value, self._cortex_frozen, self._elements)
+
+    def _cortex_assign(self, value: Value) -> None:
+        """Change the elements in place: all that have this object see it; those that have a view may not read it."""
+        if self._cortex_frozen:
+            raise fail(self._cortex_frozen)
+        refuse_unfit(value, self.shape, self.dtype)
+        if self._elements is not None:
+            self._elements.changed = True
+            self._elements = None
+        self._held = value
 
     def _cortex_value(self) -> Value:
         return self._value
@@ -138,15 +184,15 @@ class Tensor(Operand):
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The tensor with its axes reversed."""
-        return Tensor(movement.transpose(self._value, None))
+        return self._view(movement.transpose(self._value, None))
 
     def transpose(self, *axes: int) -> Tensor:
         """The tensor with its axes permuted."""
-        return Tensor(movement.transpose(self._value, _flat(axes) if axes else None))
+        return self._view(movement.transpose(self._value, _flat(axes) if axes else None))
 
     def reshape(self, *shape: int) -> Tensor:
         """The same elements in another shape."""
-        return Tensor(movement.reshape(self._value, _flat(shape)))
+        return self._view(movement.reshape(self._value, _flat(shape)))
 
     def sum(self, axis: reduction.Axis = None, keepdims: bool = False) -> Tensor:
         """The sum over axes."""
@@ -173,7 +219,7 @@ class Tensor(Operand):
         for item in items:
             if isinstance(item, Operand):
                 raise fail("only the first axis can be indexed by a field of a node; transpose the tensor first.")
-        return Tensor(indexing.index_value(value, items) if items else value)
+        return self._view(indexing.index_value(value, items) if items else value)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -217,6 +263,9 @@ class Tensor(Operand):
         return Tensor(pointwise.negate(self._value))
 
     def __bool__(self) -> NoReturn:
+        call = running_call()
+        if call is not None and isinstance(call.func, ast.Name) and call.func.id in ("max", "min"):
+            raise beyond(f"{call.func.id}() of computed values. Call cortex.{call.func.id}imum(x, y).")
         raise self._computed("decide what the model does", "Choose between values with cortex.where(cond, x, y)")
 
     def __int__(self) -> NoReturn:
@@ -248,11 +297,87 @@ def _is_operand(x: Any) -> bool:
     return isinstance(x, Operand)
 
 
+def changes(what: str) -> str:
+    """The refusal of a change in place of something that others see."""
+    return (
+        f"{what} is changed in place here, for all that hold it. Make another one: write x = x + y instead of x += y."
+    )
+
+
+def refuse_unfit(value: Value, shape: tuple[int, ...], dtype: DType) -> None:
+    """Refuse elements that an array does not take in place, as NumPy does."""
+    if value.shape != shape:
+        raise fail(f"a tensor of shape {shape} is changed in place to shape {value.shape}. Write x = x + y.")
+    if value.dtype != dtype:
+        raise fail(f"a tensor of {dtype} is changed in place to {value.dtype}. Write x = x + y.")
+
+
+def written(found: Tensor, target: Any) -> Any:
+    """`np.add(x, y, out=target)`, and `array += tensor`: the array may only be a local one that nobody reads again."""
+    if isinstance(target, Tensor):
+        target._cortex_assign(found._cortex_value())
+        return target
+    if not isinstance(target, np.ndarray) or target.dtype.kind != "f":
+        raise fail(f"a {getattr(target, 'dtype', type(target).__name__)} is changed in place to a tensor.")
+    refuse_unfit(found._cortex_value(), target.shape, "f32")
+    frame = user_frame()
+    if target.base is not None or (frame is not None and _is_held(frame, target)):
+        raise fail(changes("an array that the model holds"))
+    builder().overwritten[id(target)] = target
+    return found
+
+
+def refuse_overwritten(x: Any) -> None:
+    """Refuse an array that was changed in place by another name, where that made another tensor."""
+    if id(x) in builder().overwritten:
+        raise fail(
+            "an array is read here that was changed in place before, under another name. Make another one there: write "
+            "x = x + y instead of x += y."
+        )
+
+
+def _is_held(frame: FrameType, x: Any) -> bool:
+    """Does the code have it from outside: a global name, an attribute of one, a variable around it, a default?"""
+    outer = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]
+    return any(x is held for held in (*outer, *chain.from_iterable(map(_parts, frame.f_globals.values()))))
+
+
+def _parts(held: Any) -> Iterator[Any]:
+    """It, its attributes and those of its class, and the defaults of functions."""
+    yield held
+    if isinstance(held, ModuleType):
+        return
+    kinds = held.__mro__ if isinstance(held, type) else (held, *type(held).__mro__)
+    for x in (held, *(x for kind in kinds for x in dict(getattr(kind, "__dict__", {})).values())):
+        yield x
+        if isinstance(x, FunctionType):
+            yield from x.__defaults__ or ()
+
+
+def _in_place(name: str) -> Any:
+    """`x += y`, which changes the tensor for all that have it; a number is another one then, as Python says."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        if not self._held.shape:
+            return NotImplemented
+        self._cortex_assign(getattr(self, f"__{name}__")(other)._cortex_value())
+        return self
+
+    return operator
+
+
+IN_PLACE = ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or")
+for _name in IN_PLACE:
+    setattr(Tensor, f"__i{_name}__", _in_place(_name))
+
+
 def value_of(x: Any) -> Value:
     """Anything a tensor can be computed from, as a value of the kind that is being traced."""
     match x:
         case Operand():
             return x._cortex_value()
+        case Count() if x.is_periodic:
+            return value_of(x.as_field())
         case bool() | int() | float() | np.generic():
             return pointwise.fill(float(x))
         case np.ndarray() if x.ndim == 0:
@@ -270,6 +395,7 @@ def value_of(x: Any) -> Value:
         raise fail(x._cortex_explain())
     if hasattr(x, "__array__") or hasattr(x, "detach"):
         b = builder()
+        refuse_overwritten(x)
         name = b.knowledge.weights.constant(x)
         return b.emit(Param(name), b.knowledge.weights.shape(name))
     raise fail(f"a {type(x).__name__} is used as a tensor here; tensors, numbers and NumPy arrays are accepted.")

@@ -1,20 +1,17 @@
 """Tracing by kind: from a model function to RA.
 
 The function is called with a stand-in node once per kind. `explore` finds the kinds that can be known without a
-structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order.
-
-A kind of any number of children is used for those numbers only that it has been checked for: `see` checks the numbers
-that nodes have too, and `check` does so where nothing else is new.
+structure; `see` traces the kinds of real nodes that are new. Both may be called at any time, in any order. A kind
+of any number of children is used for those numbers only that it has been checked for: `see` checks the numbers that
+nodes have too, and `check` does so where nothing else is new.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -42,10 +39,10 @@ from cortex.frontend.model import RecursiveModel, TracedModel
 from cortex.frontend.node_class import refuse_unseen_questions
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
-from cortex.frontend.raised import missing, raised
+from cortex.frontend.raised import missing, needs_structure, raised
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, OutOfTime, Restart
-from cortex.frontend.spans import span_of_error
 from cortex.frontend.state_form import StateForm
+from cortex.frontend.unread_fields import refuse_unread_fields
 from cortex.frontend.unseen import ABSENT, LOOKED_AT, attribute_of, refuse_unseen_children
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
@@ -85,10 +82,10 @@ class Trace:
         self._model = model
         arguments = model.arguments(WeightSpace(self.weights))
         self._knowledge = Knowledge(model, arguments, self.weights, self.accessors)
+        self._knowledge.kind_of = lambda node: self._tree.find(Seen(node, self._knowledge).answer)
         self._tree = DecisionTree()
         self._exploration: Exploration | None = None
-        self._remembered: list[Any] = []
-        """Requests that showed new kinds, where kinds cannot be found without them."""
+        self._remembered: list[Any] = []  # requests that showed new kinds, where there is no other way to find them
         self._forgotten = 0
         self._has_forgotten = False  # have requests seen before to be seen again?
         self._waiting: dict[tuple[str, bool, Guard], Any] = {}
@@ -132,6 +129,11 @@ class Trace:
         return self._model.name
 
     @property
+    def traced_model(self) -> TracedModel:
+        """The model itself."""
+        return self._model
+
+    @property
     def knowledge(self) -> Knowledge:
         """What was learned of the model."""
         return self._knowledge
@@ -158,7 +160,8 @@ class Trace:
 
     def checked_lengths(self) -> list[tuple[tuple[Fact, ...], CheckedLengths | None]]:
         """For each kind of the model its guard, and the numbers of children that it is for if it is of any arity."""
-        return [(guard, kind.checked) for kind, guard in self._guards()]
+        own = [(guard, kind.checked) for kind, guard in self._guards()]
+        return own + [(kind.guard, None) for kind in self.model().kinds[len(own) :]]
 
     @property
     def is_partial(self) -> bool:
@@ -173,23 +176,9 @@ class Trace:
         return exploration.has_unknown_inner_kinds or (asked == {True} and not exploration.is_complete)
 
     def check_fields(self) -> None:
-        """Refuse names in `fields` that the model never reads.
-
-        While only a structure can tell of some kinds, they may read it yet: a name that looks like one that the model
-        does read gets a warning.
-        """
-        k = self._knowledge
+        """Refuse names in `fields` that the model never reads."""
         assert self._exploration is not None
-        for name in self.accessors.given_fields:
-            if name in k.read:
-                continue
-            close = get_close_matches(name, [read for read in k.read if not self.accessors.renamed(read)], n=1)
-            hint = f"Did you mean '{close[0]}'?" if close else f"It reads {', '.join(k.read) or 'nothing'}."
-            asked = f"fields={{{name!r}: ...}}: model '{self._model.name}'"
-            if self._exploration.is_complete:
-                raise ModelError(f"{asked} never reads node.{name}. {hint}", k.definition)
-            if close:
-                warnings.warn(f"{asked} has not read node.{name} so far. {hint}", stacklevel=3)
+        refuse_unread_fields(self._knowledge, is_complete=self._exploration.is_complete)
 
     def see(self, roots: Iterable[Any], names: Sequence[str] | None = None) -> bool:
         """Trace the kinds of all nodes of the structures with these roots; True if any of them was new.
@@ -274,7 +263,7 @@ class Trace:
         if is_first and self._model.prepare(self._knowledge, roots):
             self._draft(roots[:DRAFTED])
         self.explore()
-        before, reach = self.version, self._reach()
+        before, reach = self.version, (self._reach(), self._tree.narrowed)
         done = has_looked = False
         while not done:
             self.explore()
@@ -283,16 +272,18 @@ class Trace:
                 done = self._see_once(self._model.roots(requests))
                 if done and not has_looked and self.is_partial:
                     done, has_looked = False, True  # all nodes were taken for leaves
-                if done and self._remembered and not self._has_forgotten and reach != self._reach():
-                    done, self._has_forgotten = False, True  # those seen before may have more nodes now
+                now = self._reach(), self._tree.narrowed
+                if done and self._remembered and not self._has_forgotten and reach != now:
+                    done, self._has_forgotten = False, True  # those seen before may have more nodes or no kinds now
                 if done:
                     self._model.confirm(self._knowledge)
                 if done and self._model.explores and self.version != before:
                     assert self._exploration is not None
                     self._exploration.run()
+                    done = self._tree.narrowed == now[1]  # else there may be nodes without a kind
             except Restart:
                 self._forget()
-                self._has_forgotten = True
+                self._has_forgotten, done = True, False
         is_new = self._has_forgotten or self.version != before
         self._has_forgotten = False
         if self.known_kinds >= self._too_many:
@@ -339,16 +330,7 @@ class Trace:
         self.explore()
         assert self._exploration is not None
         if not self._tree.order:
-            asked, dropped = ", ".join(self._exploration.open_questions), self._exploration.dropped
-            reason, span = f" It needs to know {asked}." if asked else "", self._knowledge.definition
-            if not asked and dropped is not None:
-                reason = f" It failed with {type(dropped).__name__}: {dropped}."
-                span = span_of_error(dropped) or span
-            raise ModelError(
-                f"model '{self._model.name}' cannot be traced without a structure.{reason} Pass examples=[tree, ...] "
-                "to cortex.compile, or call the compiled model, which traces it for the first structure it gets.",
-                span,
-            )
+            raise needs_structure(self._knowledge, self._exploration.open_questions, self._exploration.dropped)
         shown = self._model.shown_states()
         assembled = assemble(self._knowledge, self._guards())
         if shown is None:
@@ -360,7 +342,9 @@ class Trace:
     def per_arity(self) -> list[str]:
         """A line for each reason why kinds traced so far are for one number of children each."""
         kinds = self.model().kinds
-        return say_why(self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=True)})
+        return say_why(
+            self._knowledge, self._tree, {id(t): kind.name for (t, _), kind in zip(self._guards(), kinds, strict=False)}
+        )
 
     def _guards(self) -> list[tuple[Traced, Guard]]:
         """The kinds of the model, in its order."""

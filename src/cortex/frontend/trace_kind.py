@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.supposing import supposing
+from cortex.frontend.beyond import Beyond
 from cortex.frontend.builder import Builder, Value
 from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts, Shapes
@@ -31,7 +32,9 @@ def trace_kind(k: Knowledge, facts: Facts) -> Traced:
         values = _agree(k, k.states, form, values, facts)
     results = {name: values[name].name for name in k.states.names if name in values}
     check_shapes(b, tuple(results.values()))
-    return Traced(facts.guard(), b.reachable(tuple(results.values())), results, shapes=facts.shapes)
+    return Traced(
+        facts.guard(), b.reachable(tuple(results.values())), results, shapes=facts.shapes, collects=b.collects
+    )
 
 
 def run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
@@ -52,7 +55,8 @@ def _run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:
         return k.model.run(k, facts)
     except ModelError as error:
         # A new error, raised here: its traceback does not lead through the front end.
-        raise ModelError(error.message, error.span or k.definition) from None
+        kind = type(error) if isinstance(error, Beyond) else ModelError
+        raise kind(error.message, error.span or k.definition) from None
 
 
 def _shapes_with_more(k: Knowledge, facts: Facts) -> Shapes:

@@ -8,9 +8,9 @@ from typing import Any
 
 from cortex.errors import ModelError
 from cortex.frontend.builder import builder, is_tracing
-from cortex.frontend.numpy_meanings import tensorlike
+from cortex.frontend.numpy_meanings import read_only
 from cortex.frontend.spans import fail, user_span
-from cortex.frontend.tensor import Tensor
+from cortex.frontend.tensor import Tensor, changes
 from cortex.frontend.weights import Weights
 from cortex.ra.ir import Param
 
@@ -27,6 +27,10 @@ class WeightSpace:
     def __init__(self, weights: Weights, prefix: str = "") -> None:
         self._weights = weights
         self._prefix = prefix
+
+    def _cortex_prefix(self) -> str:
+        """What the names of these weights begin with."""
+        return self._prefix
 
     def all_weights(self) -> Weights:
         """The weights that these are some of."""
@@ -62,8 +66,8 @@ class WeightSpace:
         full = self._prefix + name
         if full in self._weights.names:
             if not is_tracing():
-                return tensorlike(self._weights.arrays([full])[full])
-            return Tensor(builder().emit(Param(full), self._weights.shape(full)))
+                return read_only(self._weights.arrays([full])[full])
+            return Tensor(builder().emit(Param(full), self._weights.shape(full)), changes(f"weight '{full}'"))
         if name in self:
             return WeightSpace(self._weights, full + ".")
         close = get_close_matches(full, self._weights.names, n=1, cutoff=0.5)

@@ -9,6 +9,7 @@ the same expression give the same bits. Under a vectorized loop an expression st
 
 from __future__ import annotations
 
+from math import copysign
 from typing import Literal, TypeAlias, assert_never
 
 from cortex.ir.node import Node, node
@@ -34,9 +35,17 @@ class Int(Node):
 
 @node
 class Float(Node):
-    """A single-precision constant (f32); infinities and NaN are allowed."""
+    """A single-precision constant (f32); infinities and NaN are allowed. 0.0 and -0.0 are different constants."""
 
     value: float
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Float) or self.value != other.value:
+            return False
+        return self.value != 0 or copysign(1.0, self.value) == copysign(1.0, other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 @node

@@ -78,16 +78,11 @@ def _fold(e: Expr, bounds: Bounds) -> Expr:
         case Select(cond, x, y):
             if cond in (TRUE, FALSE):
                 return x if cond == TRUE else y
-            return x if _same(x, y) else e
+            return x if x == y else e
         case Cast():
             return _fold_cast(e)
         case _:
             return e
-
-
-def _same(x: Expr, y: Expr) -> bool:
-    """Whether two expressions are the same bit for bit: 0.0 == -0.0 is not enough."""
-    return x == y and not any(isinstance(n, Float) and n.value == 0 for n in walk(x))
 
 
 def _fold_unary(e: Unary) -> Expr:

@@ -9,6 +9,7 @@ from pathlib import Path
 from cortex.errors import ModelError
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.lower.linear_form import NUM_PARTS, kinds_in_windows
+from cortex.package.classes import without_classes
 from cortex.package.header import header_text
 from cortex.package.interface import Interface
 from cortex.package.names import identifier
@@ -49,15 +50,28 @@ def export(fast: Executable | CalledAsModule, directory: str | Path, name: str |
             "Python objects; a C program has none. Write it as a forward, or a forward and one method, that call "
             "themselves on children and get no tensors from the caller; or save it for cortex.load."
         )
+    if part.model.trees_only:
+        raise ModelError(
+            f"export: '{part.model.name}' changes in place what calls have stored, which is right for trees only, and "
+            "C does not check that its structures are trees. Change copies: x = x.clone(), or write x = x + y in place "
+            "of x += y."
+        )
+    if part.model.positions:
+        raise ModelError(
+            f"export: '{part.model.name}' takes the items of '{part.model.positions[0].relation}' one after the other, "
+            "which are nodes that only Python makes. Combine them by sums or other reductions, or save it for "
+            "cortex.load."
+        )
     compiled = part.compiled
-    m, f = compiled.model, compiled.signature
+    m, checked = without_classes(compiled.model, part.checked, part.accessors)
+    f = compiled.signature
     prefix = identifier(m.name if name is None else name)
     if prefix.startswith("cortex"):
         raise ModelError(
             f"export(name={prefix!r}): names that begin with 'cortex' are the runtime's; give another one."
         )
     parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
-    spec = linearizer_spec(m, align=field_align(f), parts=parts, windows=windows, checked=part.checked)
+    spec = linearizer_spec(m, align=field_align(f), parts=parts, windows=windows, checked=checked)
     taken = arguments(m, f, fast.weights)
     weights = weights_of(f, taken)
     face = Interface.of(m, prefix)

@@ -24,6 +24,21 @@ def length_told(guard: tuple[ir.Fact, ...], name: str, path: tuple[ir.Hop, ...] 
     return None
 
 
+def has_some(guard: tuple[ir.Fact, ...], name: str, relations: tuple[str, ...] | None) -> bool:
+    """Does `guard` tell that there are children in the list relation `name`? `relations` are all, if they are known."""
+    for fact in guard:
+        match fact:
+            case ir.Fact(ir.IsLeaf(()), False) if relations == (name,):
+                return True
+            case ir.Fact(ir.Length(asked, ()), answer) if asked == name and answer:
+                return True
+            case ir.Fact(ir.HasLength(asked, count, ()), answer) if asked == name and answer is (count > 0):
+                return True
+            case _:
+                pass
+    return False
+
+
 def cover_all_nodes(guards: Sequence[tuple[ir.Fact, ...]]) -> bool:
     """Does every node that there may be fit one of `guards`, which are the ways down a tree of questions?
 

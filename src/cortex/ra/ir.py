@@ -1,8 +1,9 @@
 """RA: the recursive IR. A model is, for each kind of node, an expression graph from fields, parameters and
 child states to states.
 
-    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish
-    Kind   = name, guard, lets, results, own_group, variant_of, inlined
+    Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
+             positions, gathers
+    Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
@@ -25,6 +26,14 @@ from typing import Any, Literal, TypeAlias
 
 from cortex.ir.node import Node, node, span_field
 from cortex.ir.source import Span
+from cortex.ra.structure import POSITION as POSITION
+from cortex.ra.structure import Collect as Collect
+from cortex.ra.structure import Each as Each
+from cortex.ra.structure import Gather as Gather
+from cortex.ra.structure import Hop as Hop
+from cortex.ra.structure import Item as Item
+from cortex.ra.structure import Positions as Positions
+from cortex.ra.structure import Slot as Slot
 
 DType = Literal["f32", "i64", "bool"]
 
@@ -35,31 +44,6 @@ class TensorType(Node):
 
     shape: tuple[int, ...]
     dtype: DType = "f32"
-
-
-@node
-class Slot(Node):
-    """The child in the attribute `name` (`node.left`)."""
-
-    name: str
-
-
-@node
-class Item(Node):
-    """Child `index` of the list relation `name` (`node.children[2]`); the kind's guard makes it exist."""
-
-    name: str
-    index: int
-
-
-@node
-class Each(Node):
-    """Each child of the list relation `name` in turn; the let that uses it is per edge of that relation."""
-
-    name: str
-
-
-Hop: TypeAlias = Slot | Item | Each
 
 
 @node
@@ -94,10 +78,18 @@ class Arity(Node):
 
 @node
 class Fill(Node):
-    """A constant tensor: `value` everywhere."""
+    """A constant tensor: `value` everywhere. 0.0 and -0.0 are different constants."""
 
     value: float
     shape: tuple[int, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fill) or (self.value, self.shape) != (other.value, other.shape):
+            return False
+        return self.value != 0 or copysign(1.0, self.value) == copysign(1.0, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.shape))
 
 
 @node
@@ -375,6 +367,13 @@ class Kind(Node):
     own_group: bool = True
     variant_of: str = ""
     inlined: tuple[Inlined, ...] = ()
+    collects: tuple[Collect, ...] = ()
+
+    @property
+    def of_position(self) -> str:
+        """The routine whose positions it is for, or the name of what owners compute for these; "" for other kinds."""
+        first = self.guard[0] if self.guard else None
+        return str(first.answer) if first is not None and first.test == Value(POSITION) else ""
 
     @property
     def is_within(self) -> bool:
@@ -456,6 +455,7 @@ class Model(Node):
     `batching` says which nodes run together (see lower/linear_form.py), `dedup` whether equal subtrees of a request
     are one, `inputs_first` whether products that need no child's state are computed for all nodes before the recursion;
     none of them changes what the states are.
+    `trees_only` says that a node may be below one other node only, as callers change what is stored there.
     `states` are those of the recursion; users see them, or those of `finish` where there is one.
     """
 
@@ -471,7 +471,10 @@ class Model(Node):
     batching: Batching = "height"
     dedup: bool = False
     inputs_first: bool = True
+    trees_only: bool = False
     finish: Finish | None = None
+    positions: tuple[Positions, ...] = ()
+    gathers: tuple[Gather, ...] = ()
 
     @property
     def outputs(self) -> tuple[StateDecl, ...]:

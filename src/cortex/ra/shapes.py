@@ -28,6 +28,8 @@ class Declared:
     fields: Mapping[str, ir.TensorType]
     states: Mapping[str, ir.TensorType]
     lists: tuple[str, ...]
+    relations: tuple[str, ...] | None = None
+    """All of them, if they are known."""
 
     @staticmethod
     def of(m: ir.Model) -> Declared:
@@ -37,6 +39,7 @@ class Declared:
             {f.name: f.type for f in m.fields},
             {s.name: s.type for s in m.states},
             m.lists,
+            (*m.slots, *m.lists),
         )
 
 

@@ -35,6 +35,8 @@ def show(m: ir.Model) -> str:
     lines += [f"  child {s}" for s in m.slots]
     lines += [f"  children {r}" for r in m.lists]
     lines += [f"  state {s.name}: {show_type(s.type)}" for s in m.states]
+    for p in m.positions:
+        lines.append(f"  positions {p.name}: the items of {p.relation}{'' if p.is_forward else ', from the last'}")
     if m.batching != "height":
         lines.append(f"  batching {m.batching}")
     if m.dedup:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from cortex.errors import InternalError
 from cortex.ra import ir
-from cortex.ra.guards import length_told
+from cortex.ra.guards import has_some, length_told
 from cortex.ra.rules import RULES
 from cortex.ra.rules.graph import Graph, Rule, Uses, uses_of
 from cortex.ra.shapes import Declared, operand_names, rename_operands
@@ -32,10 +32,14 @@ def simplify_kind(kind: ir.Kind, declared: Declared, rules: tuple[Rule, ...] = R
     The first round does not know uses, so that equal values have become one before uses are counted. A round moves
     a slice at least one op down, so the number of rounds is bounded by the size of the graph.
     """
-    lengths = _lengths(kind, declared)
+    told = {name: length_told(kind.guard, name) for name in declared.lists}
+    lengths = {name: length for name, length in told.items() if length is not None}
+    not_empty = frozenset(name for name in declared.lists if has_some(kind.guard, name, declared.relations))
     uses: Uses = {}
     for number in range(50 + 2 * len(kind.lets)):
-        simpler = _round(kind, declared, rules, lengths, uses)
+        simpler = _round(
+            kind, Graph(declared, rules, lengths, uses, frozenset(let.name for let in kind.lets), not_empty)
+        )
         if simpler == kind and number > 0:
             return kind
         kind, uses = simpler, uses_of(simpler)
@@ -53,16 +57,9 @@ def drop_dead_lets(lets: tuple[ir.Let, ...], results: tuple[str, ...]) -> tuple[
     return tuple(reversed(kept))
 
 
-def _round(kind: ir.Kind, declared: Declared, rules: tuple[Rule, ...], lengths: dict[str, int], uses: Uses) -> ir.Kind:
-    g = Graph(declared, rules, lengths, uses, frozenset(let.name for let in kind.lets))
+def _round(kind: ir.Kind, g: Graph) -> ir.Kind:
     names: dict[str, str] = {}
     for let in kind.lets:
         names[let.name] = g.define(let, rename_operands(let.op, names))
     results = tuple(names[r] for r in kind.results)
     return replace(kind, lets=drop_dead_lets(g.builder.lets, results), results=results)
-
-
-def _lengths(kind: ir.Kind, declared: Declared) -> dict[str, int]:
-    """The lengths of list relations that the guard tells."""
-    told = {name: length_told(kind.guard, name) for name in declared.lists}
-    return {name: length for name, length in told.items() if length is not None}

@@ -35,7 +35,8 @@ def verify(m: ir.Model) -> None:
         for kind in m.kinds:
             _kind(kind, m, declared)
         for a, b in combinations([k for k in m.kinds if not k.variant_of], 2):
-            _guards(a, b)
+            if bool(a.of_position) == bool(b.of_position):
+                _guards(a, b)
         if m.finish is not None:
             _finish(m.finish, m, declared)
     except InternalError as error:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cortex.ir.step import Step, step
 from cortex.ra import ir
-from cortex.recursion.refuse import refuse_unrolled
+from cortex.recursion.refuse import refuse_positions, refuse_unrolled
 
 
 @step
@@ -25,4 +25,5 @@ class Dedup(Step[ir.Model]):
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with `Model.dedup` set."""
         refuse_unrolled(self, program)
+        refuse_positions(self, program)
         return replace(program, dedup=True)

@@ -12,7 +12,7 @@ from cortex.ra.build import Builder
 from cortex.ra.shapes import Declared, operand_names, rename_operands
 from cortex.ra.simplify import drop_dead_lets
 from cortex.recursion.fit_tail import Value, fit
-from cortex.recursion.refuse import refuse, refuse_model
+from cortex.recursion.refuse import refuse, refuse_model, refuse_positions
 from cortex.recursion.tail import NoTail, Tail, tail_after, tails
 
 Fits = dict[str, dict[str, Value]]
@@ -41,6 +41,7 @@ class Refactor(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with the back edge moved."""
+        refuse_positions(self, program)
         if program.finish is not None:
             refuse_model(self, "the back edge was moved before; one Refactor with an earlier cut does both.", program)
         if any(kind.variant_of for kind in program.kinds):

@@ -28,6 +28,12 @@ def refuse_unrolled(asked: object, m: ir.Model) -> None:
         refuse_model(asked, "the recursion is unrolled; only steps on loops can follow. Put this step before.", m)
 
 
+def refuse_positions(asked: object, m: ir.Model) -> None:
+    """Raise the refusal of a step that knows nodes of the user's only, where items of lists are nodes too."""
+    if m.positions:
+        refuse_model(asked, f"steps over the items of '{m.positions[0].relation}' are nodes of the model.", m)
+
+
 def find_kind(m: ir.Model, name: str, asked: object) -> ir.Kind:
     """The kind called `name`; a refusal that names all kinds when there is none."""
     for kind in m.kinds:

@@ -12,7 +12,7 @@ from cortex.ra.guards import can_be_leaf
 from cortex.ra.shapes import Declared, terms
 from cortex.recursion.leaf_functions import LeafFunctions, above_leaves
 from cortex.recursion.leaf_rows import Function, LeafRows
-from cortex.recursion.refuse import refuse, refuse_model, refuse_unrolled
+from cortex.recursion.refuse import refuse, refuse_model, refuse_positions, refuse_unrolled
 
 FLOAT_BYTES = 4
 
@@ -40,6 +40,7 @@ class TabulateLeafProducts(Step[ir.Model]):
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with such kinds split in two, and a table of leaves that has more columns."""
         refuse_unrolled(self, program)
+        refuse_positions(self, program)
         found = leaf_products(program)
         if isinstance(found, str):
             refuse_model(self, found, program)

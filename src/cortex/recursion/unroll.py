@@ -11,7 +11,7 @@ from cortex.ir.step import Step, step
 from cortex.ra import ir
 from cortex.ra.build import Builder
 from cortex.ra.shapes import Declared, rename_operands
-from cortex.recursion.refuse import refuse, refuse_model
+from cortex.recursion.refuse import refuse, refuse_model, refuse_positions
 
 MOST_VARIANTS = 64
 MOST_OPERATORS = 2000  # of all kinds together: beyond it, code takes minutes to compile
@@ -47,6 +47,7 @@ class UnrollRecursion(Step[ir.Model]):
 
     def apply(self, program: ir.Model) -> ir.Model:
         """`program` with a variant for each choice of nodes to compute."""
+        refuse_positions(self, program)
         if self.depth < 2:
             refuse_model(self, "a node computes itself at any rate. Use a depth of at least 2.", program)
         if any(kind.variant_of for kind in program.kinds):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, assert_never
 
@@ -12,21 +12,39 @@ from cortex.frontend.computed import Computed, Constant, Named, failure
 from cortex.frontend.fields import Accessors, Evaluation, Source
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import PASSING, Relation, Row, Storing
+from cortex.frontend.torch.passed_numbers import OF_ITEM, Number, depends_on_item
 from cortex.frontend.torch.steps import (
     FUNCTIONS,
     At,
     Attr,
     Called,
     Contains,
+    Given,
     Has,
     LookedUp,
     Meant,
     Of,
+    Sliced,
     Step,
     Steps,
     Way,
 )
-from cortex.ra.ir import Arity, Counts, Field, IsAboveLeaves, IsLeaf, Let, Model, OverChildren, Slot, State, Test
+from cortex.ra.ir import (
+    Arity,
+    Counts,
+    Each,
+    Field,
+    IsAboveLeaves,
+    IsLeaf,
+    Item,
+    Kind,
+    Let,
+    Model,
+    OverChildren,
+    Slot,
+    State,
+    Test,
+)
 
 HEAD_ROLE = "head"
 
@@ -35,7 +53,7 @@ def source_for_native(source: Source) -> str | tuple[str, ...] | Callable[[Any],
     """What a name means, with steps as the linearizer follows them itself."""
     match source:
         case Way(steps, careful):
-            return {"steps": _steps(steps), "careful": careful}
+            return {"steps": _steps_of({}, steps), "careful": careful}
         case Evaluation(accessors, computed):
             return {"steps": [_computed(computed, lambda x: _named_steps(accessors, x))], "careful": False}
     return source
@@ -44,6 +62,9 @@ def source_for_native(source: Source) -> str | tuple[str, ...] | Callable[[Any],
 def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -> dict[str, Any]:
     """The roles of calls and the relations between them; `attributes` are the names of the model that are neither."""
     relations = accessors.relations_of_calls
+    numbers = {name: i for i, name in enumerate(sorted({name for r in relations.values() for name, _ in r.numbers}))}
+    places = numbers | {name: len(numbers) + i for i, name in enumerate(OF_ITEM)}
+    steps_of = partial(_steps_of, places)
     found = {name: accessors.of_call(name) for name in attributes}
     tags = _tags(relations.values(), found.values())
     number = {tag: i for i, tag in enumerate(tags)}
@@ -53,19 +74,23 @@ def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -
     tensors = {name: i for i, name in enumerate(dict.fromkeys([*given, *rows]))}
     ways = {way: i for i, way in enumerate(dict.fromkeys(map(_way, relations.values())))}
     split = {tag for r in relations.values() for tag in r.split}
+    gathered = {name: i for i, name in enumerate(dict.fromkeys(g.collection for g in m.gathers))}
     return {
         "tensors": list(tensors),
+        "numbers": len(numbers),
         "ways": list(ways),
         "relations": [
             (
                 name,
                 number[r.role],
-                _steps(r.steps),
+                steps_of(r.steps),
                 r.is_list,
                 r.is_top_down,
                 r.looks_up,
                 [(tensors[mine], tensors[theirs]) for mine, theirs in r.inherits],
                 ways[_way(r)],
+                [(numbers[name], _number(places, accessors, x)) for name, x in r.numbers],
+                r.is_list and depends_on_item(r.numbers),
             )
             for name, r in relations.items()
         ],
@@ -80,7 +105,9 @@ def call_table(m: Model, accessors: TorchAccessors, attributes: Iterable[str]) -
         ],
         "needed": _needed(m),
         "asked": sorted({x for kind in m.kinds for fact in kind.guard for x in _asked(fact.test)}),
-        "attributes": {name: _attribute(name, x, number, tensors) for name, x in found.items()},
+        "gathers": [(g.name, g.start, gathered[g.collection]) for g in m.gathers],
+        "collects": [[_entries(kind, name) for name in gathered] for kind in m.kinds],
+        "attributes": {name: _attribute(name, x, number, tensors, steps_of) for name, x in found.items()},
     }
 
 
@@ -102,10 +129,38 @@ def _needed(m: Model) -> list[list[str]]:
         kind.variant_of for kind in m.kinds
     ):
         return []
-    return [sorted({name for let in kind.lets for name in _followed(let)}) for kind in m.kinds]
+    starts = {g.name: g.start for g in m.gathers}
+    followed = []
+    for kind in m.kinds:
+        own = {name for let in kind.lets for name in relations_read(let)}
+        own |= {entry.name for each in kind.collects for entry in each.entries if entry is not None}
+        followed.append(own | {starts[name] for name in own if name in starts})
+    items = {name: p.relation for p in m.positions for name in (p.first, p.last, p.all)}
+    behind = {r for kind in m.kinds if kind.of_position for let in kind.lets for r in relations_read(let)}
+    return [
+        sorted({*own, *(items[x] for x in own if x in items), *(own & items.keys() and behind)}) for own in followed
+    ]
 
 
-def _followed(let: Let) -> Iterator[str]:
+def _entries(kind: Kind, collection: str) -> list[tuple[Any, ...]]:
+    """What the nodes of a kind add to a collection."""
+    entries = next((each.entries for each in kind.collects if each.name == collection), ())
+    return [("own",) if entry is None else _entry(entry) for entry in entries]
+
+
+def _entry(hop: Slot | Item | Each) -> tuple[Any, ...]:
+    match hop:
+        case Slot(name):
+            return ("slot", name)
+        case Item(name, index):
+            return ("item", name, index)
+        case Each(name):
+            return ("each", name)
+        case _:
+            assert_never(hop)
+
+
+def relations_read(let: Let) -> Iterator[str]:
     """The relations that a let follows from the node."""
     if let.over is not None:
         yield let.over
@@ -132,15 +187,19 @@ def _way(relation: Relation) -> tuple[str, bool]:
 
 
 def _attribute(
-    name: str, x: Way | Storing | Row | None, number: dict[str, int], tensors: dict[str, int]
+    name: str,
+    x: Way | Storing | Row | None,
+    number: dict[str, int],
+    tensors: dict[str, int],
+    steps_of: Callable[[Steps], list[tuple[Any, ...]]],
 ) -> tuple[Any, ...]:
     match x:
         case Way(steps, careful):
-            return ("steps", _steps(steps), careful)
+            return ("steps", steps_of(steps), careful)
         case Row(tensor, steps, item):
-            return ("row", _steps(steps), tensors[tensor], item)
+            return ("row", steps_of(steps), tensors[tensor], item)
         case Storing(roles, steps):
-            return ("stored", _steps(steps), [number[role] for role in roles])
+            return ("stored", steps_of(steps), [number[role] for role in roles])
         case None if name in ("call_role", "call_via"):
             return ("role",) if name == "call_role" else ("way",)
         case None:
@@ -175,16 +234,28 @@ def _named_steps(accessors: Accessors, operand: Named) -> list[tuple[Any, ...]]:
     return [*found, ("function", "", lambda node: accessors.read(node, operand.name, None))]
 
 
-def _steps(steps: Steps) -> list[tuple[Any, ...]]:
-    return [_step(step) for step in steps]
+def _number(places: Mapping[str, int], accessors: TorchAccessors, number: Number) -> list[tuple[Any, ...]]:
+    """What leads to a number that a call is given, or gives it."""
+    if isinstance(number, Constant):
+        return [("constant", number.value)]
+    return _steps_of(places, accessors.meant(number))
 
 
-def _step(step: Step) -> tuple[Any, ...]:
+def _steps_of(places: Mapping[str, int], steps: Steps) -> list[tuple[Any, ...]]:
+    """Steps; `places` says where what calls are given stands."""
+    return [_step(places, step) for step in steps]
+
+
+def _step(places: Mapping[str, int], step: Step) -> tuple[Any, ...]:
     match step:
+        case Given(name):
+            return ("given", places[name])
         case Attr(name):
             return ("attribute", name)
         case At(key):
             return ("item", key)
+        case Sliced():
+            return ("item", step.slice)
         case Called(args):
             return ("call", args)
         case Of(name):
@@ -198,6 +269,6 @@ def _step(step: Step) -> tuple[Any, ...]:
         case LookedUp(_, default, table):
             return ("look up", table, default)
         case Computed():
-            return _computed(step, _steps)
+            return _computed(step, partial(_steps_of, places))
         case _:
             assert_never(step)

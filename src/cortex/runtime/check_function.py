@@ -16,7 +16,7 @@ import numpy as np
 
 from cortex.errors import CortexError, ModelError, StructureError
 from cortex.frontend.model import RecursiveModel
-from cortex.frontend.numpy_meanings import tensorlike
+from cortex.frontend.numpy_meanings import read_only
 from cortex.frontend.rounding import changed_in_the_last_bit, first_difference
 from cortex.frontend.spans import span_of_error
 from cortex.frontend.state import StateRecord
@@ -147,21 +147,21 @@ class _Nodewise:
     def computed(self, row: int, rng: np.random.Generator | None) -> dict[str, Any]:
         """The states of a node by name; with `rng`, from inputs changed in the last bit."""
 
-        def child(node: Any, _: dict[str, Any]) -> Any:
+        def child(_: RecursiveModel, node: Any, __: dict[str, Any]) -> Any:
             below = self.walk.row.get(id(node))
             if below is None:
                 raise FreshNode
             found = {name: array[below] for name, array in self.states.items()}
             if rng is not None:
                 found = {name: changed_in_the_last_bit(x, rng) for name, x in found.items()}
-            found = {name: tensorlike(np.asarray(x)) for name, x in found.items()}
+            found = {name: np.asarray(x)[()] for name, x in found.items()}
             return self._in_form(found)
 
         weights: Any = WeightSpace(self.trace.weights)
         if rng is not None:
-            weights = _ChangedWeights(self.trace.weights, rng)
+            weights = ChangedWeights(self.trace.weights, rng)
         arguments = self.model.arguments(weights)
-        run = Run(self.model, arguments, lambda: self.trace.knowledge, views=True, recurse=child)
+        run = Run(self.model, arguments, lambda: self.trace.knowledge, views=True, recurse=child, space=weights)
         result = run.of(self.walk.nodes[row])
         match result:
             case StateRecord():
@@ -184,7 +184,7 @@ class _Nodewise:
                 return found["out"]
 
 
-class _ChangedWeights(WeightSpace):
+class ChangedWeights(WeightSpace):
     """Weights that are changed in the last bit, each time they are read."""
 
     __slots__ = ("_rng",)
@@ -196,8 +196,8 @@ class _ChangedWeights(WeightSpace):
     def _get(self, name: str) -> Any:
         found = super()._get(name)
         if isinstance(found, WeightSpace):
-            return _ChangedWeights(self._weights, self._rng, found._prefix)
-        return tensorlike(changed_in_the_last_bit(found, self._rng))
+            return ChangedWeights(self._weights, self._rng, found._prefix)
+        return read_only(changed_in_the_last_bit(found, self._rng))
 
 
 def _chosen(form: LinearForm, lists: Iterable[str]) -> Iterator[int]:

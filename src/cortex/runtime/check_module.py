@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,13 @@ import numpy as np
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.rounding import first_difference
 from cortex.frontend.spans import span_of_error, span_of_function
+from cortex.frontend.torch.leaves import leaves
 from cortex.runtime.executable import Executable
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.torch_entry import TorchEntry
 
 MOST_CALLS = 20_000
 """Calls of torch that a check makes at most, about a tenth of a second."""
@@ -31,49 +33,77 @@ class Example:
     arguments: dict[str, Any]
 
 
-def check_module(entry: Entry, model: TorchModel, run: Executable, examples: list[Example]) -> None:
+def check_module(entry: TorchEntry, model: TorchModel, run: Executable, examples: list[Example]) -> None:
     """Raise a ModelError if the compiled module gives other numbers for an example than the module itself."""
-    from cortex.frontend.torch.eager import Counting, TooLong, leaves, run_eagerly
-    from cortex.frontend.torch.entry import tensor_of
-    from cortex.frontend.torch.kept_objects import TooMany
+    from cortex.frontend.torch.eager import Counting, TooLong, run_eagerly
 
     counting = Counting(MOST_CALLS)
+
+    def eager(arguments: dict[str, Any], seed: int | None) -> dict[str, Any] | None:
+        try:
+            return run_eagerly(entry, arguments, counting if seed is None else Counting(), seed)  # it has ended once
+        except TooLong:
+            return None
+
+    training = any(part.training for module in entry.modules.values() for part in module.modules())
+    mode = " The module is in training mode: call module.eval() first, what is compiled is for evaluation." * training
+    check_calls(entry, model, run, examples, eager, Words("module", mode))
+
+
+@dataclass(frozen=True)
+class Words:
+    """What messages call what is compiled, and what else there is to say of wrong numbers."""
+
+    what: str
+    mode: str = ""
+
+
+Eager = Callable[[dict[str, Any], int | None], dict[str, Any] | None]
+"""The numbers of a call of the code itself, with a seed from inputs changed in the last bit; None if it takes long."""
+
+
+def check_calls(
+    entry: Entry, model: TorchModel, run: Executable, examples: list[Example], eager: Eager, words: Words
+) -> None:
+    """Raise a ModelError if compiled calls give other numbers for an example than the code itself."""
+    from cortex.frontend.torch.kept_objects import TooMany
+
     for example in _chosen(model, run, examples):
         try:
             states = _states(run, model.request(example.arguments))
             form, names = model.result()
-            got = leaves(form.rebuild([tensor_of(states[name]) for name in names]))
+            got = leaves(form.rebuild([np.asarray(states[name]) for name in names]))
         except StructureError:
             continue  # a call says so; the example need not be whole
         try:
-            want = run_eagerly(entry, example.arguments, counting)
-        except TooLong:
-            return
+            want = eager(example.arguments, None)
         except (TooMany, RecursionError):
             continue
         except Exception as error:
+            said = error.message if isinstance(error, ModelError) else f"{error}."
             raise ModelError(
-                f"{entry.name} is compiled, but the module itself raises {type(error).__name__} for {example.name}: "
-                f"{error}. A compiled module does what the module does; change it, leave the example out, or compile "
-                "without this check: check=False.",
+                f"{entry.name} is compiled, but the {words.what} itself raises {type(error).__name__} for "
+                f"{example.name}: {said} A compiled {words.what} does what the {words.what} does; change it, leave the "
+                "example out, or compile without this check: check=False.",
                 span_of_error(error) or span_of_function(entry.routine.function.__code__),
             ) from error
+        if want is None:
+            return
 
         def again(seed: int, arguments: dict[str, Any] = example.arguments) -> dict[str, Any]:
-            return run_eagerly(entry, arguments, Counting(), seed)  # it has ended once
+            return eager(arguments, seed) or {}
 
         found = first_difference(got, want, again)
         if found is not None:
-            raise _wrong(entry, example, found.text(found.name))
+            raise _wrong(entry, example, found.text(found.name), words)
 
 
-def _wrong(entry: Entry, example: Example, what: str) -> ModelError:
-    training = any(part.training for module in entry.modules.values() for part in module.modules())
-    mode = " The module is in training mode: call module.eval() first, what is compiled is for evaluation." * training
+def _wrong(entry: Entry, example: Example, said: str, words: Words) -> ModelError:
+    what = words.what
     return ModelError(
-        f"{entry.name} gives other numbers when it is compiled: for {example.name}, {what}.{mode} Do not use the "
-        "compiled module. Unless the module depends on something else than its arguments, this is a defect of Cortex; "
-        "the module itself is right, and check=False compiles without this check.",
+        f"{entry.name} gives other numbers when it is compiled: for {example.name}, {said}.{words.mode} Do not use the "
+        f"compiled {what}. Unless the {what} depends on something else than its arguments, this is a defect of Cortex; "
+        f"the {what} itself is right, and check=False compiles without this check.",
         span_of_function(entry.routine.function.__code__),
     )
 

@@ -26,10 +26,13 @@ from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.calls import ARGUMENT
 from cortex.ir.node import walk
 from cortex.lower.linear_form import WINDOW_NODES, LinearForm
 from cortex.ra.guards import can_be_leaf, length_told
 from cortex.ra.ir import (
+    POSITION,
+    Arity,
     Compares,
     Counts,
     Each,
@@ -45,14 +48,16 @@ from cortex.ra.ir import (
     Kind,
     Length,
     Model,
+    Positions,
     Slot,
     State,
     Test,
     Value,
 )
-from cortex.runtime.call_table import call_table, source_for_native
+from cortex.runtime.call_table import call_table, relations_read, source_for_native
 from cortex.runtime.forest import Forest
 
+UnknownKind = _native.UnknownKind
 Path = tuple[Hop, ...]
 Checked = tuple[tuple[Fact, ...], CheckedLengths | None]
 Inlinings = frozenset[tuple[Path, str]]
@@ -113,12 +118,14 @@ def linearizer_spec(
     """
     given = accessors or Accessors()
     names = names_read(m)
+    of_calls = isinstance(given, TorchAccessors) and given.of_calls
+    renamed = [] if of_calls else [name for name in sorted(names) if given.renamed(name)]
     spec: dict[str, Any] = {
         "slots": list(m.slots),
         "lists": list(m.lists),
-        "accessors": {name: source_for_native(given.source(name)) for name in sorted(names) if given.renamed(name)},
+        "accessors": {name: source_for_native(given.source(name)) for name in renamed},
         "num_kinds": len(m.kinds),
-        "tree": decision_tree(m),
+        "tree": decision_tree(m, ""),
         "int_fields": [(f.name, f.limit) for f in m.fields if f.type.dtype == "i64"],
         "float_fields": [
             (f.name, f.type.shape, padded_elements(f.type.shape, align)) for f in m.fields if f.type.dtype != "i64"
@@ -130,21 +137,36 @@ def linearizer_spec(
     spec |= {"batching": m.batching, "own_group": [kind.own_group for kind in m.kinds], "dedup": m.dedup}
     spec |= {"parts": parts, "windows": list(windows), "window_nodes": WINDOW_NODES}
     if isinstance(given, TorchAccessors) and given.of_calls:
-        spec["accessors"] = {}
         spec["calls"] = call_table(m, given, sorted(names - {*m.slots, *m.lists}))
     if any(lengths is not None for _, lengths in checked):
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
+    if m.positions:
+        spec["positions"] = position_table(m)
     spec["none_is_unknown"] = given.none_is_unknown
     spec["by_position"] = sorted({n.name for kind in m.kinds for n in walk(kind) if isinstance(n, Item)})
+    spec["counted"] = [] if given.none_is_unknown else sorted({name for kind in m.kinds for name in _counted(kind)})
+    if m.trees_only:
+        spec["unshared"] = [not name.startswith(ARGUMENT) for name in (*m.slots, *m.lists)]
     spec["max_nodes"] = MAX_OBJECTS
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)
     return spec
 
 
+def _counted(kind: Kind) -> Iterator[str]:
+    """Lists whose length the kind depends on. That they are empty may follow from the loops over them."""
+    for n in walk(kind):
+        match n:
+            case Arity(name) | Length(name):
+                yield name
+            case HasLength(name, count) if count:
+                yield name
+
+
 def names_read(m: Model) -> set[str]:
     """What is read of nodes, by the model's names."""
-    return {*m.slots, *m.lists, *(f.name for f in m.fields), *_tested(m)}
+    items = {p.relation for p in m.positions}
+    return {*m.slots, *m.lists, *items, *(f.name for f in m.fields), *_tested(m)} - {POSITION}
 
 
 def _lengths(kind: Kind, checked: Sequence[Checked]) -> tuple[tuple[str, ...], int, Any] | None:
@@ -153,7 +175,7 @@ def _lengths(kind: Kind, checked: Sequence[Checked]) -> tuple[tuple[str, ...], i
     Steps on the recursion split kinds by further questions, so that the guard of the traced kind is how it begins.
     Variants are chosen among nodes that have been checked.
     """
-    if kind.variant_of:
+    if kind.variant_of or kind.of_position:
         return None
     origins = [lengths for guard, lengths in checked if kind.guard[: len(guard)] == guard]
     if len(origins) != 1:
@@ -168,15 +190,18 @@ def padded_elements(shape: tuple[int, ...], align: int) -> int:
     return prod(shape[:-1]) * (-(-shape[-1] // align) * align)
 
 
-def decision_tree(m: Model) -> tuple[Any, ...] | None:
-    """The guards of the kinds as nested ("kind", number) and ("test", test, {answer: subtree})."""
+def decision_tree(m: Model, routine: str = "") -> tuple[Any, ...] | None:
+    """The guards of the kinds of a routine's positions ("": of the user's nodes).
+
+    They are nested ("kind", number) and ("test", test, {answer: subtree}).
+    """
     whole: dict[Any, Any] = {"": None}
     for number, kind in enumerate(m.kinds):
-        if kind.variant_of:
+        if kind.variant_of or kind.of_position != routine:
             continue
         branches: dict[Any, Any] = whole
         answer: Any = ""
-        for fact in kind.guard:
+        for fact in kind.guard[1:] if routine else kind.guard:
             test = _test(fact.test)
             if branches[answer] is None:
                 branches[answer] = ("test", test, {})
@@ -189,6 +214,44 @@ def decision_tree(m: Model) -> tuple[Any, ...] | None:
         branches[answer] = ("kind", number)
     tree: tuple[Any, ...] | None = whole[""]
     return tree
+
+
+def position_table(m: Model) -> tuple[Any, ...]:
+    """The number of slots and of lists that lead from the user's nodes, and what is known of each routine."""
+    of_positions = {name for p in m.positions for name in (p.before, p.owner, p.first, p.last, p.all, *dict(p.at))}
+    numbers = {p.name: number for number, p in enumerate(m.positions)}
+    routines = [
+        (
+            p.relation,
+            p.is_forward,
+            p.before,
+            p.owner,
+            p.first,
+            p.last,
+            p.all,
+            [(slot, numbers.get(source, -1)) for slot, source in p.at if slot in m.slots],
+            sorted(_owners(m, p)),
+            decision_tree(m, p.name),
+            decision_tree(m, p.of_owner) if p.of_owner else None,
+        )
+        for p in m.positions
+    ]
+    own_slots, own_lists = ([name for name in names if name not in of_positions] for names in (m.slots, m.lists))
+    return len(own_slots), len(own_lists), routines
+
+
+def _owners(m: Model, p: Positions) -> set[int]:
+    """The kinds of nodes that have positions of a routine: they read these, or routines that do."""
+    names = {p.first, p.last, p.all}
+    found = {
+        number
+        for number, kind in enumerate(m.kinds)
+        if not kind.of_position and not names.isdisjoint(name for let in kind.lets for name in relations_read(let))
+    }
+    for other in m.positions:
+        if any(source == p.name for _, source in other.at):
+            found |= _owners(m, other)
+    return found
 
 
 def _key(fact: Fact) -> Any:

@@ -8,9 +8,10 @@ from typing import Any
 from cortex.errors import ModelError
 from cortex.frontend.torch.calls import Arguments
 from cortex.frontend.torch.forms import Form, typed
+from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode
-from cortex.runtime.output import NodeStates
+from cortex.runtime.output import NodeStates, output_type
 
 
 class NodeResults:
@@ -40,8 +41,9 @@ class NodeResults:
 
         self.nodes = [node for _, node in calls]
         self._form = routine.form
-        self._arrays = of(routine.form, routine.names)
-        self.result = routine.form.rebuild(self._arrays)
+        self.arrays = of(routine.form, routine.names)
+        """The tensors of the result."""
+        self.result = routine.form.rebuild(self.arrays)
         self.stored = {attribute: form.rebuild(of(form, names)) for attribute, form, names in routine.stored}
         self._rows: dict[int, list[int]] = {}
         for row, node in enumerate(self.nodes):
@@ -64,13 +66,42 @@ class NodeResults:
         return f"<results at {len(self)} nodes: {self._form.text()}>"
 
     def _at(self, row: int) -> Any:
-        return self._form.rebuild([array[row] for array in self._arrays])
+        return self._form.rebuild([array[row] for array in self.arrays])
 
 
-def chosen(routines: Sequence[RoutineStates], name: str | None, module: str) -> RoutineStates:
-    """The routine of this name; without one, the only one there is."""
-    known = ", ".join(repr(routine.tag) for routine in routines)
+class ByCalls:
+    """The arrays of a call of a model function, by state; those at every node are made when they are asked for."""
+
+    __slots__ = ("_nodes", "_roots")
+
+    def __init__(self, roots: Sequence[Any], nodes: Callable[[], NodeResults]) -> None:
+        self._roots = roots
+        self._nodes: Callable[[], NodeResults] | list[Any] = nodes
+
+    def root(self, state: int) -> Any:
+        """State number `state` at the roots."""
+        return self._roots[state]
+
+    def nodes(self, state: int) -> Any:
+        """State number `state` at every node."""
+        if not isinstance(self._nodes, list):
+            self._nodes = self._nodes().arrays
+        return self._nodes[state]
+
+
+def by_state(form: Form, arrays: Sequence[Any], nodes: Callable[[], NodeResults]) -> Any:
+    """What a model function returns: its states by name, or what they are put in where that has none."""
+    if any(part.kind != "tensor" for part in form.parts) or form.kind in ("plain", "dict", "list"):
+        return form.rebuild(list(arrays))
+    return output_type(tuple(form.names()))(ByCalls(arrays, nodes))
+
+
+def chosen(routines: Sequence[RoutineStates], name: str | None, interface: Interface) -> RoutineStates:
+    """The routine of this name; without one, the only one there is, or the function's own."""
+    known, module = ", ".join(repr(routine.tag) for routine in routines), interface.name
     found = [routine for routine in routines if name is None or routine.tag == name]
+    if name is None and len(found) > 1 and interface.names_states:
+        found = [routine for routine in found if routine.tag == module] or found
     if len(found) != 1:
         asked = f"nodes(routine={name!r}) of {module}" if name is not None else f"nodes() of {module}"
         raise ModelError(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from cortex import _native
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.digest import digest, refuse_changed
-from cortex.frontend.torch.interface import Constants, Interface
+from cortex.frontend.torch.interface import Constants, Interface, Numbers
 from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights, mapping_of
 from cortex.runtime.check_module import Example, check_module
@@ -25,27 +24,23 @@ from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
-from cortex.runtime.node_results import NodeResults, calls_of, chosen
+from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
+from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
+from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.torch_entry import TorchEntry
 
 Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
 """Calls of a list that the same program makes: what it is, where they stand in the list, and their requests."""
 Self = TypeVar("Self", bound="CalledAsModule")
-
-
-NO_GRADIENTS = (
-    "the results of a compiled module have no gradients: backward() would train what is computed from them, and leave "
-    "the module as it is. For inference, call it under torch.no_grad(), or say so once with fast.eval(). To train, "
-    "call the module itself, and give its weights to the compiled one afterwards: fast.update(module.state_dict())."
-)
 
 
 class CalledAsModule(NotCopied, ABC):
@@ -56,6 +51,7 @@ class CalledAsModule(NotCopied, ABC):
     """
 
     training = False
+    _what = "module"
     _made: Mapping[Constants, tuple[TorchModel | Serving, Executable]]
 
     def __init__(self, interface: Interface, tensor: Callable[[Any], Any], save: Save) -> None:
@@ -68,7 +64,7 @@ class CalledAsModule(NotCopied, ABC):
         """What made the last call."""
 
     def __repr__(self) -> str:
-        return f"<compiled module {self._interface.name}>"
+        return f"<compiled {self._what} {self._interface.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module returns for these arguments, or for each structure or tuple of arguments of one list.
@@ -90,10 +86,21 @@ class CalledAsModule(NotCopied, ABC):
             return self._called_with_all(batch, threads)
         arguments = self._interface.bind(args, kwargs)
         model, run = self._for(arguments)
-        states = run(model.request(arguments), threads=threads)
+        request = model.request(arguments)
+        try:
+            states = run(request, threads=threads)
+        except ModelError:
+            if not self._takes_constants(model):
+                raise
+            model, run = self._for(arguments)
+            request = model.request(arguments)
+            states = run(request, threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
+        arrays = [states[name] for name in names]
+        if self._interface.names_states:
+            return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
         self._expect_more(arguments, model, run)
-        return form.returned([states[name] for name in names], self._tensor)
+        return form.returned(arrays, self._tensor)
 
     def _expect_more(self, arguments: dict[str, Any], model: TorchModel | Serving, run: Executable) -> None:
         """A call has succeeded: have all ready for the next ones that are like it."""
@@ -182,6 +189,9 @@ class CalledAsModule(NotCopied, ABC):
         found: dict[Constants, tuple[TorchModel | Serving, Executable, list[int], list[Any]]] = {}
         for number, arguments in enumerate(map(face.element, batch)):
             key = face.constants(arguments)
+            if key not in self._made:
+                made = self._for(arguments)
+                key = next(known for known, each in self._made.items() if each is made)
             if key not in found:
                 found[key] = (*self._for(arguments), [], [])
             model, _, numbers, requests = found[key]
@@ -194,10 +204,17 @@ class CalledAsModule(NotCopied, ABC):
         alike = self._alike(batch)
         found = []
         for model, run, _, requests in alike:
-            states = run(requests, threads=threads)
+            try:
+                states = run(requests, threads=threads)
+            except ModelError:
+                if not self._takes_constants(model):
+                    raise
+                return self._called_with_all(batch, threads)
             form, names = model.result()  # after the call, which may have shown new kinds
             found.append((form, [states[name] for name in names]))
         form, columns = found[0]
+        if self._interface.names_states and len(found) == 1:
+            return by_state(form, columns, lambda: self._results_at_nodes(model, run, requests, states, None))
         if len(found) > 1:
             shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
             if len(shapes) > 1:
@@ -212,9 +229,14 @@ class CalledAsModule(NotCopied, ABC):
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
         model, run = self._for(arguments)
         request = model.request(arguments)
-        states = run(request).nodes  # first: it may show new kinds, and modes with them
-        routine = chosen(model.routine_states(), name, self._interface.name)
-        return NodeResults(states, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
+        states = run(request)  # first: it may show new kinds, and modes with them
+        return self._results_at_nodes(model, run, request, states, name)
+
+    def _results_at_nodes(
+        self, model: TorchModel | Serving, run: Executable, request: Any, states: Output, name: str | None
+    ) -> NodeResults:
+        routine = chosen(model.routine_states(), name, self._interface)
+        return NodeResults(states.nodes, calls_of(routine, model.mode, run.visited(request)), routine, self._tensor)
 
     def _own(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Take out of the arguments of a call what is not the module's."""
@@ -268,6 +290,15 @@ class CalledAsModule(NotCopied, ABC):
         """Itself."""
         return self
 
+    def _known(self, arguments: dict[str, Any]) -> Constants:
+        """What tells calls like this one apart, by which they are compiled if they are."""
+        keys = (self._interface.constants(arguments, numbers) for numbers in get_args(Numbers))
+        return next((key for key in keys if key in self._made), self._interface.constants(arguments))
+
+    def _takes_constants(self, model: TorchModel | Serving) -> bool:
+        """A call was refused: can it be made with the numbers of forward as constants?"""
+        return False
+
     @abstractmethod
     def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel | Serving, Executable]:
         """What calls like this one are made by."""
@@ -277,30 +308,115 @@ class CalledAsModule(NotCopied, ABC):
         """What there is to save."""
 
 
-class CompiledModule(CalledAsModule):
-    """A module that was compiled in this process; it returns torch tensors.
+class CompiledHere(CalledAsModule):
+    """What was compiled in this process. Calls with other constants (a flag, a name) are compiled when first made."""
 
-    Calls with other constants (a flag, a name) are compiled when they are first made.
-    """
+    _entry: Entry
+    _examples: list[dict[str, Any]]
 
-    def __init__(self, entry: Entry, examples: list[Any] | None, compile: Compile, save: Save, check: bool) -> None:
-        from cortex.frontend.torch.entry import as_call, gradients_wanted, tensor_of
+    def __init__(
+        self, interface: Interface, tensor: Callable[[Any], Any], save: Save, compile: Compile, weights: Weights
+    ) -> None:
+        super().__init__(interface, tensor, save)
+        self._compile = compile
+        self._lock = Lock()
+        self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
+        self._by_value: set[Constants] = set()
+        """Calls whose numbers cannot be data, so that there is a program for each."""
+        self._weights = weights
+        """Those that were given, until a program has them in memory."""
+
+    def _take(self, weights: Source) -> None:
+        """Have weights that the same programs compute with."""
+        if not self._made:
+            self._weights.replace(weights, optional=self._interface.outside)
+            self._weights.own()
+        update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
+
+    def _parts(self) -> list[Part]:
+        with self._lock:
+            if not self._made:
+                raise ModelError(
+                    f"{self._what} '{self._entry.name}' is saved before it was compiled for any call. Pass examples="
+                    f"[tree, ...] to cortex.compile, or call the compiled {self._what} first."
+                )
+            return [replace(run.part(), serving=model.serving(key)) for key, (model, run) in self._made.items()]
+
+    def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
+        made = self._made.get(self._interface.constants(arguments))
+        if made is not None:
+            return made
+        with self._lock:
+            key = self._known(arguments)
+            if key not in self._made:
+                key = self._make_for(arguments, key)
+                self._weights = Weights()
+            return self._made[key]
+
+    def _takes_constants(self, model: TorchModel | Serving) -> bool:
+        """Have a program for each number of forward, where one for all of them does not do."""
+        with self._lock:
+            key = next((key for key, (each, _) in self._made.items() if each is model), None)
+            if key is None or not self._made[key][0].signature.numbers:
+                return False
+            self._by_value.add(key)
+            self._weights = self._made.pop(key)[1].given_weights
+            return True
+
+    def _make_for(self, arguments: dict[str, Any], key: Constants) -> Constants:
+        """Compile for calls like this one; with its numbers as constants where they cannot be data."""
+        weights = next((run.given_weights for _, run in self._made.values()), self._weights)
+        constants = self._interface.constants(arguments, "constants")
+        try:
+            if key not in self._by_value:
+                self._made[key] = self._make(arguments, key, weights)
+                return key
+        except ModelError:
+            if key == constants:
+                raise
+        self._by_value.add(key)
+        self._made[constants] = self._make(arguments, constants, weights)
+        return constants
+
+    def _make(self, arguments: dict[str, Any], key: Constants, weights: Weights) -> tuple[TorchModel, Executable]:
+        """Compile for calls like this one."""
+        from cortex.frontend.torch.entry import Signature
+        from cortex.frontend.torch.model import TorchModel
+
+        signature = Signature.of(self._entry, arguments, key)
+        model = TorchModel(self._entry, signature)
+        constants = [{self._interface.constants(x, numbers) for numbers in get_args(Numbers)} for x in self._examples]
+        alike = [example for example, keys in zip(self._examples, constants, strict=True) if key in keys]
+        requests = [signature.request(example) for example in alike or [arguments]]
+        return model, self._compile(model, weights, requests)
+
+    def _examples_by_program(self) -> Iterator[tuple[TorchModel, Executable, list[Example]]]:
+        """Each program, and the examples that it computes."""
+        named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
+        for key, (model, run) in self._made.items():
+            yield model, run, [each for each in named if self._known(each.arguments) == key]
+
+
+class CompiledModule(CompiledHere):
+    """A module that was compiled in this process; it returns torch tensors."""
+
+    def __init__(
+        self, entry: TorchEntry, examples: list[Any] | None, compile: Compile, save: Save, check: bool
+    ) -> None:
+        from cortex.frontend.torch.entry import as_call
         from cortex.frontend.torch.held_tensors import digests, outside
+        from cortex.frontend.torch.torch_entry import gradients_wanted, tensor_of
 
         calls = [as_call(example) for example in examples or []]
-        super().__init__(replace(entry.interface(calls), outside=outside(entry)), tensor_of, save)
-        self._entry = entry
+        face, weights = replace(entry.interface(calls), outside=outside(entry)), Weights(entry.weights)
+        super().__init__(face, tensor_of, save, compile, weights)
+        self._entry: TorchEntry = entry
         self._digests = digests(entry)
         """Of tensors, as they were when the programs were compiled."""
         self._read = self._digests
         """The same, when the module was last read."""
         self._is_for_training = gradients_wanted if entry.is_trained else None
         self._examples = [self._interface.bind(call, {}) for call in calls]
-        self._compile = compile
-        self._lock = Lock()
-        self._made: dict[Constants, tuple[TorchModel, Executable]] = {}
-        self._weights = Weights(entry.weights)
-        """The module's, until a program has them in memory."""
         for arguments in self._examples:
             self._for(arguments)
         self._weights.own()
@@ -309,9 +425,7 @@ class CompiledModule(CalledAsModule):
 
     def _check(self) -> None:
         """Compare with the module itself."""
-        for key, (model, run) in self._made.items():
-            named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
-            alike = [each for each in named if self._interface.constants(each.arguments) == key]
+        for model, run, alike in self._examples_by_program():
             check_module(self._entry, model, run, alike)
 
     def update(self, weights: Any) -> None:
@@ -359,14 +473,7 @@ class CompiledModule(CalledAsModule):
                 return other, name
         return None
 
-    def _take(self, weights: Source) -> None:
-        """Have weights that the same programs compute with."""
-        if not self._made:
-            self._weights.replace(weights, optional=self._interface.outside)
-            self._weights.own()
-        _update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
-
-    def _compile_again(self, entry: Entry, found: dict[str, str]) -> None:
+    def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
         """Have a module whose programs are other ones."""
         from cortex.frontend.torch.held_tensors import outside
 
@@ -390,101 +497,3 @@ class CompiledModule(CalledAsModule):
         from cortex.frontend.torch.held_tensors import compiled_in
 
         return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
-
-    def _parts(self) -> list[Part]:
-        with self._lock:
-            if not self._made:
-                raise ModelError(
-                    f"module '{self._entry.name}' is saved before it was compiled for any call. Pass examples=[tree, "
-                    "...] to cortex.compile, or call the compiled module first."
-                )
-            return [replace(run.part(), serving=model.serving(key)) for key, (model, run) in self._made.items()]
-
-    def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
-        key = self._interface.constants(arguments)
-        made = self._made.get(key)
-        if made is not None:
-            return made
-        with self._lock:
-            if key not in self._made:
-                known = next((run.given_weights for _, run in self._made.values()), self._weights)
-                self._made[key] = self._make(arguments, key, known)
-                self._weights = Weights()
-            return self._made[key]
-
-    def _make(self, arguments: dict[str, Any], key: Constants, weights: Weights) -> tuple[TorchModel, Executable]:
-        """Compile for calls like this one."""
-        from cortex.frontend.torch.entry import Signature
-        from cortex.frontend.torch.model import TorchModel
-
-        signature = Signature.of(self._entry, arguments)
-        model = TorchModel(self._entry, signature)
-        alike = [example for example in self._examples if self._interface.constants(example) == key]
-        requests = [signature.request(example) for example in alike or [arguments]]
-        return model, self._compile(model, weights, requests)
-
-
-class LoadedModule(CalledAsModule):
-    """A module that was saved. There is no code of it that calls with other constants could be traced from."""
-
-    def __init__(
-        self,
-        interface: Interface,
-        made: Sequence[tuple[Serving, Executable]],
-        tensor: Callable[[Any], Any],
-        save: Save,
-    ) -> None:
-        super().__init__(interface, tensor, save)
-        self._made: dict[Constants, tuple[Serving, Executable]] = {
-            serving.constants: (serving, run) for serving, run in made
-        }
-
-    def update(self, weights: Any) -> None:
-        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
-        known, remedy = self._interface.compiled_in, "Compile the module and save it again."
-        if hasattr(weights, "named_parameters") or isinstance(weights, FunctionType):
-            from cortex.frontend.torch.entry import entry_again
-            from cortex.frontend.torch.held_tensors import digests
-
-            entry = entry_again(weights, self._interface.name)
-            refuse_changed(digests(entry), known, remedy)
-            weights = entry.weights
-        else:
-            weights = mapping_of(weights)
-            refuse_changed({name: digest(x) for name, x in weights.items() if name in known}, known, remedy)
-        _update_all([run for _, run in self._made.values()], weights, self._interface.outside)
-
-    def _parts(self) -> list[Part]:
-        return [replace(run.part(), serving=serving) for serving, run in self._made.values()]
-
-    def _for(self, arguments: dict[str, Any]) -> tuple[Serving, Executable]:
-        key = self._interface.constants(arguments)
-        if key not in self._made:
-            known = "; ".join(_text(each) for each in self._made)
-            raise StructureError(
-                f"call of {self._interface.name} with {_text(key)}: the saved module has no code for that, and the "
-                f"Python code that it could be traced from is not in the file; known is {known}. Compile it with "
-                "examples of such calls, examples=[(tree, ...), ...], and save it again."
-            )
-        return self._made[key]
-
-
-def _update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...], share: bool = False) -> None:
-    """Give new weights to all programs or to none; those that `share` arrays have the same ones."""
-    before = [run.given_weights for run in runs]
-    new = weights
-    try:
-        for run in runs:
-            run.update(new, optional=optional)
-            new = run.given_weights if share else weights
-    except BaseException:
-        for run, old in zip(runs, before, strict=True):
-            run.update(old)
-        raise
-
-
-def _text(constants: Constants) -> str:
-    """A call by its constants: `(node=a node, flag=True)`."""
-    return (
-        f"({', '.join(f'{name}={what[-1]!r}' if len(what) > 1 else f'{name}: {what[0]}' for name, *what in constants)})"
-    )

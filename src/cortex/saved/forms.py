@@ -1,6 +1,6 @@
 """The form of a result as JSON: what the tensors are put in.
 
-    ["tensor"]   ["tensor", "bool"]   ["plain", 3]   ["tuple", [form, ...]]   ["list", [form, ...]]
+    ["tensor"]   ["tensor", "bool"]   ["plain", 3]   ["grown", "name"]   ["tuple", [form, ...]]   ["list", [form, ...]]
     ["dict", [key, ...], [form, ...]]
     ["record", "module", "Class", [field, ...], is named tuple, [form, ...]]
 
@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from cortex.cache.encoding import decode, encode
+from cortex.frontend.state import StateRecord
 from cortex.frontend.torch.forms import Form
 
 ELEMENT_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64")
@@ -29,6 +30,8 @@ def encode_form(form: Form) -> list[Any]:
             return ["tensor"] if form.make is None else ["tensor", form.make]
         case "plain":
             return ["plain", encode(form.make)]
+        case "grown":
+            return ["grown", form.make]
         case "tuple" | "list":
             return [form.kind, parts]
         case "dict":
@@ -47,6 +50,8 @@ def decode_form(data: Any) -> Form:
             return Form("tensor", kind)
         case ["plain", value]:
             return Form("plain", decode(value))
+        case ["grown", str(name)]:
+            return Form("grown", name)
         case ["tuple" | "list" as kind, [*parts]]:
             return Form(kind, None, tuple(range(len(parts))), tuple(map(decode_form, parts)))
         case ["dict", [*keys], [*parts]] if len(keys) == len(parts):
@@ -68,8 +73,8 @@ def _class(module: str, name: str, fields: tuple[str, ...]) -> type | None:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = vars(found).get(part) if hasattr(found, "__dict__") else None
-    if not isinstance(found, type):
-        return None
+    if not isinstance(found, type) or found is StateRecord:
+        return found if found is StateRecord else None
     if issubclass(found, tuple):
         return found if getattr(found, "_fields", None) == fields else None
     is_same = dataclasses.is_dataclass(found) and tuple(f.name for f in dataclasses.fields(found)) == fields

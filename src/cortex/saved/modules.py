@@ -5,18 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from types import NoneType
+from typing import Any, cast, get_args
 
 from cortex.cache.encoding import decode, encode
+from cortex.frontend.computed import Computed, Constant, is_computation
 from cortex.frontend.torch.accessors import Ways
 from cortex.frontend.torch.calls import Relation, Row, Storing
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
-from cortex.frontend.torch.steps import LookedUp, Steps
+from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced, Steps
 from cortex.saved.forms import decode_form, encode_form
 
+PLAIN = (str, int, float, complex, bytes, NoneType, Constant)
+"""Keys and arguments that steps have."""
 FRESH: dict[str, Callable[[], Any]] = {"dict": dict, "list": list, "set": set}
 """Collections that code passes along to remember results in, which are empty at first."""
 
@@ -30,6 +35,7 @@ def encode_interface(interface: Interface) -> dict[str, Any]:
         "parameters": [[p.name, int(p.kind), _default(p)] for p in parameters],
         "outside": list(interface.outside),
         "compiled_in": dict(interface.compiled_in),
+        "names_states": interface.names_states,
     }
 
 
@@ -48,6 +54,7 @@ def decode_interface(data: Any) -> Interface:
         takes_tuple,
         tuple(map(str, outside)),
         {str(name): str(text) for name, text in compiled_in.items()},
+        bool(data.get("names_states", False)),
     )
 
 
@@ -147,10 +154,48 @@ def decode_ways(data: Any) -> Ways:
     tables = {name: _table(*decode(table)) for name, table in data.get("tables", {}).items()}
     return Ways(
         bool(data["of_calls"]),
-        {name: _with_tables(decode(steps), tables) for name, steps in data["steps"].items()},
+        {str(name): _with_tables(decode_steps(steps), tables) for name, steps in data["steps"].items()},
         tuple(map(str, data["careful"])),
         {name: _relation_of(relation) for name, relation in data["related"].items()},
     )
+
+
+def decode_steps(data: Any) -> Steps:
+    """Steps that can be taken from an object; ValueError for anything else."""
+    steps = decode(data)
+    if not _are_steps(steps):
+        raise ValueError("steps")
+    return cast(Steps, steps)
+
+
+def _are_steps(steps: Any) -> bool:
+    return type(steps) is tuple and all(map(_is_step, steps))
+
+
+def _is_plain(x: Any) -> bool:
+    return all(map(_is_plain, x)) if type(x) is tuple else isinstance(x, PLAIN)
+
+
+def _is_step(step: Any) -> bool:
+    match step:
+        case Attr(name) | Has(name):
+            return type(name) is str and name.isidentifier()
+        case At(key) | Contains(key):
+            return _is_plain(key)
+        case Given(name):
+            return type(name) is str
+        case Sliced(start, stop, step):
+            return all(type(x) in (int, NoneType) for x in (start, stop, step)) and step != 0
+        case Called(args):
+            return type(args) is tuple and _is_plain(args)
+        case Of(name):
+            return name in OF_OBJECTS
+        case LookedUp(name, default):
+            return type(name) is str and type(default) in (int, float, NoneType)
+        case Computed(fn, operands):
+            return is_computation(fn, operands, _are_steps)
+        case _:
+            return False
 
 
 def _table(keys: tuple[Any, ...], values: tuple[Any, ...]) -> dict[Any, Any]:
@@ -182,6 +227,7 @@ def _relation(relation: Relation) -> dict[str, Any]:
         "steps": encode(relation.steps),
         "inherits": encode(relation.inherits),
         "flags": [relation.is_list, relation.is_top_down, relation.looks_up],
+        "numbers": encode(relation.numbers),
         "roles": [sorted(relation.split), sorted(relation.callers), sorted(relation.users)],
     }
 
@@ -189,5 +235,20 @@ def _relation(relation: Relation) -> dict[str, Any]:
 def _related(data: Any) -> Relation:
     is_list, is_top_down, looks_up = map(bool, data["flags"])
     split, callers, users = (set(map(str, roles)) for roles in data["roles"])
-    steps, inherits = decode(data["steps"]), decode(data["inherits"])
-    return Relation(str(data["role"]), steps, is_list, is_top_down, inherits, split, callers, users, looks_up)
+    steps, inherits = decode_steps(data["steps"]), decode(data["inherits"])
+    if type(inherits) is not tuple or not all(map(_is_pair, inherits)):
+        raise ValueError("what calls inherit")
+    numbers = decode(data["numbers"])
+    if type(numbers) is not tuple or not all(map(_is_given, numbers)):
+        raise ValueError("what calls are given")
+    return Relation(str(data["role"]), steps, is_list, is_top_down, inherits, split, callers, users, looks_up, numbers)
+
+
+def _is_pair(x: Any) -> bool:
+    return type(x) is tuple and len(x) == 2 and all(type(name) is str for name in x)
+
+
+def _is_given(x: Any) -> bool:
+    if type(x) is not tuple or len(x) != 2 or type(x[0]) is not str:
+        return False
+    return _is_plain(x[1].value) if isinstance(x[1], Constant) else _are_steps(x[1])

@@ -16,7 +16,7 @@ from typing import Any
 
 from cortex.cache.encoding import decode, encode
 from cortex.errors import ModelError
-from cortex.frontend.computed import FUNCTIONS, Computed, Named
+from cortex.frontend.computed import Computed, Named, is_computation
 from cortex.frontend.fields import Accessors, Declared
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.steps import first_attributes
@@ -72,9 +72,13 @@ def encode_computed(accessors: Accessors, names: Iterable[str]) -> dict[str, Any
 
 def _decoded(data: Any) -> dict[str, Computed]:
     found = {str(name): decode(each) for name, each in data.items()}
-    if not all(isinstance(each, Computed) and each.fn in FUNCTIONS for each in found.values()):
+    if not all(isinstance(x, Computed) and is_computation(x.fn, x.operands, _is_named) for x in found.values()):
         raise ValueError("computed fields")
     return found
+
+
+def _is_named(x: Any) -> bool:
+    return isinstance(x, Named) and type(x.name) is str
 
 
 def checked_sources(data: Any) -> dict[str, str | list[str] | None]:

@@ -122,19 +122,21 @@ def _moved(f: Func, loop: For) -> dict[Block, int]:
         if a.buffer in narrow and (a.writes or known.group(a.index[0], a.loops) != Var(loop.var)):
             narrow.discard(a.buffer)
     own = {b.name for b in f.buffers if b.scope in (Scope.PRIVATE, Scope.REGISTER)}
-    uses = {unit: list(accesses(unit)) for unit in _units(f.body[:at])}
+    units = _units(f.body[:at])
+    uses = [list(accesses(unit)) for unit in units]
+    writes = [{a.buffer for a in used if a.writes} - own for used in uses]
     later = free_vars(f.body[at:])
-    moved = {
-        unit: kind
-        for unit in uses
+    moved = {  # by number: to hash a unit takes long
+        i: kind
+        for i, unit in enumerate(units)
         if (kind := _kind(unit)) is not None and not any(isinstance(s, Let) and s.var.name in later for s in unit)
     }
     while True:
-        for unit, used in uses.items():
-            narrow -= {a.buffer for a in used if unit not in moved or not _is_own(a)}
-        kept = {u: kind for u, kind in moved.items() if {a.buffer for a in uses[u] if a.writes} - own <= narrow}
+        for i, used in enumerate(uses):
+            narrow -= {a.buffer for a in used if i not in moved or not _is_own(a)}
+        kept = {i: kind for i, kind in moved.items() if writes[i] <= narrow}
         if kept == moved:
-            return moved
+            return {units[i]: kind for i, kind in moved.items()}
         moved = kept
 
 

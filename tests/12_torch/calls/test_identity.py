@@ -5,8 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -103,9 +106,13 @@ def by_method(node: Any) -> Any:
 @pytest.mark.parametrize(
     "scale", [by_is, by_equal, by_in, by_index, by_operator, by_set, by_method, siblings, by_id, counted]
 )
-def test_two_ways_to_one_node(scale: Callable[[Any], Any]) -> None:
-    module = module_of(scale)
-    check(module, tree, shared) if scale is not by_index else check(module, tree)
+def test_two_ways_to_one_node(scale: Callable[[Any], Any], tmp_path: Path) -> None:
+    module, structures = module_of(scale), (tree,) if scale is by_index else (tree, shared)
+    fast = check(module, *structures)
+    fast.save(tmp_path / "saved.cortex")
+    loaded = cortex.load(tmp_path / "saved.cortex", as_torch=True)
+    for make in structures:
+        torch.testing.assert_close(loaded(make()), fast(make()), rtol=0, atol=0)
 
 
 def module_of(scale: Callable[[Any], Any]) -> nn.Module:
@@ -157,12 +164,17 @@ def test_hash_of_a_node_is_refused(golden: Callable[[str, str], None]) -> None:
 
 @cortex.model
 def compares(node: Any, w: Any) -> Any:
-    if node.is_leaf:
+    if node.left is None:
         return w.b * node.x
     return compares(node.left) * (2.0 if node.left is node.right else 1.0) + compares(node.right)
 
 
-def test_a_model_function_that_compares_nodes_is_refused(golden: Callable[[str, str], None]) -> None:
-    with pytest.raises(cortex.ModelError) as raised:
-        cortex.compile(compares, {"b": torch.ones(2).numpy()})
-    golden("errors/frontend/compares_nodes", str(raised.value).partition("\n")[0])
+def test_a_model_function_may_compare_nodes() -> None:
+    def leaf(x: float) -> Any:
+        return SimpleNamespace(left=None, right=None, x=x)
+
+    shared, weights = leaf(3.0), {"b": torch.ones(2).numpy()}
+    twice, once = SimpleNamespace(left=shared, right=shared), SimpleNamespace(left=leaf(3.0), right=leaf(3.0))
+    fast = cortex.compile(compares, weights, examples=[once], check=False)
+    for tree in (once, twice, SimpleNamespace(left=twice, right=once), SimpleNamespace(left=twice, right=twice)):
+        assert np.array_equal(fast(tree)[0], compares(tree, weights))

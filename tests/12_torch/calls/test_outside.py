@@ -254,16 +254,6 @@ def forward(self, node):
     self.count -= 1
     return h
 """,
-    "collected": """
-def encode(self, node):
-    h = self.join(node, [self.encode(c) for c in node.children])
-    self.found.append(h)
-    return h
-def forward(self, node):
-    self.found = []
-    self.encode(node)
-    return torch.stack(self.found).mean(0)
-""",
     "memo_by_word": """
 def encode(self, node):
     if node.word not in self.memo:
@@ -278,6 +268,58 @@ def encode(self, node, memo):
     return memo.setdefault(node.word, self.join(node, [self.encode(c, memo) for c in node.children]))
 def forward(self, node):
     return self.encode(node, {})
+""",
+    "kept_on_self": """
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.found.append(h)
+    return h
+def forward(self, node):
+    self.encode(node)
+    return torch.stack(self.found).mean(0)
+""",
+    "kept_in_global": """
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    FOUND.append(h)
+    return h
+def forward(self, node):
+    h = self.encode(node)
+    return h * len(FOUND)
+""",
+    "emptied_afterwards": """
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.found.append(h)
+    return h
+def forward(self, node):
+    self.encode(node)
+    total = sum(self.found)
+    self.found = self.found[-1:]
+    return total
+""",
+    "emptied_below": """
+def encode(self, node):
+    if not node.children:
+        self.found = []
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.found.append(h)
+    return h
+def forward(self, node):
+    self.found = []
+    self.encode(node)
+    return sum(self.found)
+""",
+    "emptied_sometimes": """
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.found.append(h)
+    return h
+def forward(self, node):
+    if node.word > 9:
+        self.found = []
+    self.encode(node)
+    return sum(self.found)
 """,
     "class_list": """
 collected = []
@@ -322,15 +364,6 @@ def encode(self, node):
 def forward(self, node):
     return self.encode(node)
 """,
-    "growing_list": """
-def encode(self, node):
-    h, found = self.emb(torch.tensor(node.word)), []
-    for child in node.children:
-        found += self.encode(child)
-    return [h, *found]
-def forward(self, node):
-    return torch.stack(self.encode(node)).mean(0)
-""",
     "head_sets_attribute": """
 def encode(self, node):
     return self.join(node, [self.encode(c) for c in node.children])
@@ -344,15 +377,6 @@ def encode(self, node):
 def forward(self, node):
     self.count = 2.0
     return self.encode(node)
-""",
-    "global_list": """
-def encode(self, node):
-    FOUND.append(self.join(node, [self.encode(c) for c in node.children]))
-    return FOUND[-1]
-def forward(self, node):
-    FOUND.clear()
-    self.encode(node)
-    return sum(FOUND, torch.zeros(4))
 """,
     "global_name": """
 def encode(self, node):
@@ -375,11 +399,42 @@ def forward(self, node):
     return scripted(self.join(node, [self(c) for c in node.children]))
 """,
 }
+COLLECTED = {
+    "collected": """
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.found.append(h)
+    return h
+def forward(self, node):
+    self.found = []
+    self.encode(node)
+    return torch.stack(self.found).mean(0)
+""",
+    "growing_list": """
+def encode(self, node):
+    h, found = self.emb(torch.tensor(node.word)), []
+    for child in node.children:
+        found += self.encode(child)
+    return [h, *found]
+def forward(self, node):
+    return torch.stack(self.encode(node)).mean(0)
+""",
+    "global_list": """
+def encode(self, node):
+    FOUND.append(self.join(node, [self.encode(c) for c in node.children]))
+    return FOUND[-1]
+def forward(self, node):
+    FOUND.clear()
+    self.encode(node)
+    return sum(FOUND, torch.zeros(4))
+""",
+}
+"""Lists that forward empties before calls add to them."""
 
 
 def define(name: str) -> Any:
     """A module as if it stood in a file."""
-    source = HEADER + "".join(f"    {line}\n" for line in BODIES[name].strip().split("\n"))
+    source = HEADER + "".join(f"    {line}\n" for line in (BODIES | COLLECTED)[name].strip().split("\n"))
     file = f"outside_{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict[str, Any] = {"__name__": "encoder", "scripted": torch.jit.script(_halved)}
@@ -389,6 +444,13 @@ def define(name: str) -> Any:
 
 def _halved(x: torch.Tensor) -> torch.Tensor:
     return x / 2
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+@pytest.mark.parametrize("name", COLLECTED)
+def test_collected(name: str) -> None:
+    torch.manual_seed(0)
+    check(define(name).eval())
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*")

@@ -6,6 +6,7 @@ from case import Case
 from fact_cases import FACTS
 from movement_cases import INDEXING, MOVEMENT, PRODUCTS
 from pointwise_cases import ACTIVATIONS, POINTWISE
+from rare_cases import RARE
 from reduction_cases import NORMALIZATION, REDUCTIONS
 
 CASES: dict[str, Case] = {
@@ -17,4 +18,5 @@ CASES: dict[str, Case] = {
     **REDUCTIONS,
     **NORMALIZATION,
     **FACTS,
+    **RARE,
 }

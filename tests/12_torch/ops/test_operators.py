@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from cases import CASES
 from torch_meaning import agrees, traced
 
-from cortex.frontend.torch import dispatch
+from cortex.frontend.torch import aten, dispatch
 from cortex.frontend.torch.operators import recurrent, table
 
 
@@ -71,23 +72,50 @@ def test_random_indices(seed: int) -> None:
     agrees(lambda x: x[tuple(index)], drawn({"x": shape}, seed))
 
 
-def test_every_entry_of_the_table_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name in its family: some function or method of that name is called by some case."""
-    called: set[Any] = set()
-    lookup = dispatch.table()
+def test_every_rule_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule for an ATen operator, and every function that is not broken down, is used by some case."""
+    used: set[Any] = set()
 
     class Watched(dict[Any, Any]):
         def get(self, key: Any, default: Any = None) -> Any:
-            called.add(key)
-            return lookup.get(key, default)
+            if key in self:
+                used.add(key)
+            return super().get(key, default)
 
-    monkeypatch.setattr(dispatch, "table", Watched)
+    rules, functions = Watched(table.rules()), Watched(table.functions())
+    monkeypatch.setattr(aten, "rules", lambda: rules)
+    monkeypatch.setattr(dispatch, "functions", lambda: functions)
+    aten.operator.cache_clear()
     for function, inputs in CASES.values():
         traced(function, drawn(inputs, 1))
-    families = [family.FUNCTIONS for family in table.FAMILIES] + list(table.UNCHECKED)
-    names = [name for family in families if family is not recurrent.FUNCTIONS for name in family]
-    missed = [name for name in names if not called & {*table.functions(name), *table.functions(table.changing(name))}]
-    assert not missed, f"not tested: {missed}"  # recurrent layers are tested as modules
+    aten.operator.cache_clear()
+    named = {name for name in rules if name not in recurrent.RULES}  # recurrent layers are tested as modules
+    assert sorted(named - used - ONLY_REFUSED) == [], "rules that no case uses"
+    assert not set(functions) - used, "functions that no case uses"
+
+
+ONLY_REFUSED = {"as_strided", "view.dtype", "embedding_renorm", "where.default"}
+"""Rules that say why not: `test_refusals` has them."""
+
+
+@pytest.mark.parametrize("name", sorted(table.rules()))
+def test_a_rule_takes_the_arguments_of_its_operator(name: str) -> None:
+    """All of the schema's, in its order, for every overload that the rule serves."""
+    packet, _, overload = name.partition(".")
+    overloads = [overload] if overload else getattr(torch.ops.aten, packet).overloads()
+    for each in overloads:
+        try:
+            schema = getattr(getattr(torch.ops.aten, packet), each)._schema
+        except (AttributeError, RuntimeError):
+            continue  # of TorchScript alone
+        is_own = f"{packet}.{each}" not in table.rules() or bool(overload)
+        if not is_own or any(a.alias_info and a.alias_info.is_write for a in schema.arguments):
+            continue
+        if ("Tensor" not in str(schema.arguments[0].type) and packet != "pow") or "str dim" in str(schema):
+            continue  # of TorchScript, or with names of dimensions
+        positional = [a.name for a in schema.arguments if not a.kwarg_only]
+        keywords = {a.name: None for a in schema.arguments if a.kwarg_only}
+        inspect.signature(table.rules()[name].run).bind(*positional, **keywords)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

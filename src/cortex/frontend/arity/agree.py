@@ -17,7 +17,7 @@ from math import isclose, sqrt
 from typing import TypeAlias
 
 from cortex.frontend.arity.roll import Rolled
-from cortex.frontend.arity.values import NotAlike
+from cortex.frontend.arity.values import CountedOtherwise, NotAlike
 from cortex.frontend.builder import stem_of
 from cortex.ra import ir
 from cortex.ra.build import Builder
@@ -132,4 +132,4 @@ def _formula(
                 scalar = arity if (c, op) == (1.0, FORMULAS[0][1][1]) else b.add(op(b, b.add(ir.Fill(c, ())), arity))
                 return b.add(ir.Broadcast(scalar, shape), span=let.span) if shape else scalar
     said = ", ".join(f"{v:g}" for v in values)
-    raise NotAlike(f"a constant depends on the number of children in no way that is known: {said}", let.span)
+    raise CountedOtherwise(f"a constant depends on the number of children in no way that is known: {said}", let.span)

@@ -18,6 +18,7 @@ from cortex.frontend.arity.check import agrees_at
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.mentions import EXACT
 from cortex.frontend.arity.numbers import near, numbers_in
+from cortex.frontend.arity.told import answers_alike
 from cortex.frontend.decision import Traced
 from cortex.frontend.knowledge import Knowledge
 
@@ -27,6 +28,7 @@ SOME = (33, 64, 65, 97, 128, 200)
 ALL_OF_SEVERAL, SOME_OF_SEVERAL, FEW = 4, (9, 33), (0, 1, 3)
 """The same for two lists, whose combinations are checked: `FEW` children in one list go with many in the other."""
 LAST_OF_SEVERAL = 255
+ALL_OF_STEPS, LAST_OF_STEPS = 8, 66
 MOST_SPECIAL = 96
 """Code that has more numbers than these to tell others by is given no credit."""
 
@@ -45,16 +47,37 @@ def check_ahead(k: Knowledge, kinds: Iterable[Traced], code: Iterable[Any]) -> N
 
 
 def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
-    right = [_check(k, kind, (n,)) for n in range(ALL + 1)]
+    if kind.sequences is not None:
+        _check_steps(k, kind, checked, numbers)
+        return
+    (name,) = checked.lists
     last = min(checked.most, EXACT)
-    special = near(numbers, ALL + 1, last)
-    if not all(right[FIRST:]) or len(special) > MOST_SPECIAL or k.model.mentions().periodic:
+    asked = [n for n in range(last + 1) if answers_alike(k, kind.guard, {name: n})]
+    right = {n: _check(k, kind, (n,)) for n in asked if n <= ALL}
+    special = [n for n in near(numbers, ALL + 1, last) if n in asked]
+    is_alike = bool(asked) and all(is_right for n, is_right in right.items() if n >= FIRST)
+    if not is_alike or len(special) > MOST_SPECIAL or k.model.mentions().periodic:
         for n in range(ALL + 1, ALL_WITHOUT_CREDIT + 1):
             _check(k, kind, (n,))
         return
-    found = {n: _check(k, kind, (n,)) for n in (ALL, *SOME, *special, last)}
-    for n in [n for n, is_right in found.items() if not is_right and ALL < n < last]:
-        found |= {other: _check(k, kind, (other,)) for other in (n - 1, n + 1)}
+    chosen = [*(max((m for m in asked if m <= n), default=asked[0]) for n in (ALL, *SOME)), *special, asked[-1]]
+    found = {n: _check(k, kind, (n,)) for n in chosen}
+    for n in [n for n, is_right in found.items() if not is_right and ALL < n < asked[-1]]:
+        found |= {other: _check(k, kind, (other,)) for other in (asked[asked.index(n) + i] for i in (-1, 1))}
+    for n, following in pairwise(sorted(found)):
+        if found[n] and found[following]:
+            checked.table[n:following] = 1  # also of others that lie between, which are of another kind
+    if found[asked[-1]] and checked.most == last:
+        checked.table[asked[-1] :] = 1
+
+
+def _check_steps(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
+    """The same for steps over items, of which a trace takes longer: for fewer numbers, and up to `LAST_OF_STEPS`."""
+    right = [_check(k, kind, (n,)) for n in range(ALL_OF_STEPS + 1)]
+    special = near(numbers, ALL_OF_STEPS + 1, LAST_OF_STEPS)
+    if not all(right[FIRST:]) or len(special) > ALL or k.model.mentions().periodic:
+        return
+    found = {n: _check(k, kind, (n,)) for n in (ALL_OF_STEPS, *special, LAST_OF_STEPS)}
     for n, following in pairwise(sorted(found)):
         if found[n] and found[following]:
             checked.table[n:following] = 1
@@ -63,6 +86,8 @@ def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: se
 def _check_pair(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
     for counts in product(range(ALL_OF_SEVERAL + 1), repeat=2):
         _check(k, kind, counts)
+    if kind.sequences is not None:
+        return
     special = near(numbers, ALL_OF_SEVERAL + 1, checked.most)
     mentioned = k.model.mentions()
     if len(special) > MOST_SPECIAL or mentioned.periodic or mentioned.most > checked.most:

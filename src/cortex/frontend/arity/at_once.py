@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
-from cortex.frontend.arity.check import agrees, asks_the_same, refuse_large_kind
+from cortex.frontend.arity.check import agrees, asks_the_same, rolled_if_large
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.pattern import is_instance
 from cortex.frontend.arity.supposing import supposing
@@ -54,10 +54,10 @@ def insert(k: Knowledge, tree: DecisionTree, kind: Traced) -> None:
     """Add a kind to the tree; one of any arity takes the place of those of single numbers that it is right for."""
     if kind.checked is not None:
         for other in list(tree.order):
-            if asks_the_same(kind, other) and fits(k, other, kind):
+            if asks_the_same(k, kind, other) and fits(k, other, kind):
                 tree.remove(other)
     else:
-        refuse_large_kind(k, kind)
+        kind = rolled_if_large(k, kind)
     tree.insert(kind)
 
 
@@ -184,4 +184,4 @@ def _is_right_for_leaves(k: Knowledge, kind: Traced, own: Facts) -> bool:
     exact = trace_kind(k, Facts(own.oracle, expected=own.shapes))
     pattern = Kind("pattern", (), kind.lets, tuple(kind.results.values()))
     same_form = exact.guard == kind.guard and list(exact.results) == list(kind.results)
-    return same_form and is_instance(exact, pattern, dict.fromkeys(own.iterated, 0), tuple(k.lists))
+    return same_form and is_instance(exact, pattern, None, dict.fromkeys(own.iterated, 0), tuple(k.lists))

@@ -4,7 +4,7 @@ before:  ((0 + t_0) + t_1) + t_2                          for 3 children
 after:   sum over children of t_k
 
 Terms need not come in order, nor one by one: `s = s + U @ h_k + b` in a loop over children has the terms U @ h_0, b,
-U @ h_1, b, ..., which is the sum over children of U @ h_k, and n times b.
+U @ h_1, b, ..., which is the sum over children of U @ h_k, and n times b, which is 0 for no children.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Whole
 from cortex.ra import ir
+from cortex.ra.rules.over_children import times
 
 if TYPE_CHECKING:
     from cortex.frontend.arity.roll import Rolling
@@ -27,6 +28,13 @@ def settle(r: Rolling, fold: Fold) -> Whole | Part:
         of = {term.child for term in left.values()}
         if len(of) <= 1:
             return _combined(r, fold.fn, terms, left)
+        if r.ends:
+            named = _named_alike(r, terms, left)
+            left = _left(r, fold.fn, named)
+            apart = tuple(r.at_end(term) if i in left else term for i, term in enumerate(named))
+            left = _left(r, fold.fn, apart)
+            if len({term.child for term in left.values()}) <= 1:
+                return _combined(r, fold.fn, apart, left)
         opened = tuple(
             inner for i, term in enumerate(terms) for inner in (_opened(r, fold.fn, term) if i in left else (term,))
         )
@@ -61,6 +69,19 @@ def _left(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...]) -> dict[int, 
     return left
 
 
+def _named_alike(r: Rolling, terms: tuple[Whole | Part, ...], left: dict[int, Part]) -> tuple[Whole | Part, ...]:
+    """The terms, where one at an end is called what the other items' are if it is equal to theirs there."""
+    found = list(terms)
+    families = {(term.name, term.child[0]): None for term in left.values() if term.child not in r.ends}
+    for name, relation in families:
+        for end in (end for end in r.ends if end[0] == relation and Part(name, end) not in found):
+            wanted = r.at_end(Part(name, end))
+            at = next((i for i, term in enumerate(found) if r.at_end(term) == wanted), None)
+            if at is not None:
+                found[at] = Part(name, end)
+    return tuple(found)
+
+
 def _opened(r: Rolling, fn: FoldFn, term: Whole | Part) -> tuple[Whole | Part, ...]:
     """The terms of a term that is itself a sum (or maximum, minimum)."""
     match r.graph.op(term.name):
@@ -78,12 +99,13 @@ def _combined(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...], left: dic
     counts = Counter(term.name for term in kept)
     names = []
     for term in {term.name: term for term in kept}.values():
-        name, times = term.name, counts[term.name]
+        name, count = term.name, counts[term.name]
         if isinstance(term, Part):
             relation = term.child[0]
-            name, times = r.emit(ir.OverChildren(fn, name, relation)), times // r.lengths[relation]
-        if fn == "add" and times > 1:
-            name = r.emit(ir.Binary("mul", r.emit(ir.Fill(float(times), ())), name))
+            name, count = r.emit(ir.OverChildren(fn, name, relation)), count // r.lengths[relation]
+        if fn == "add" and count > 1:
+            number = r.emit(ir.Fill(float(count), ()))
+            name = r.emit(ir.Binary("mul", number, name) if isinstance(term, Part) else times(r.graph, number, name))
         names.append(name)
     first, *others = (*names, *(term.name for term in left.values()))
     for other in others:

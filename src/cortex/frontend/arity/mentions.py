@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dis
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import CodeType
@@ -24,6 +24,8 @@ NEAR = 8
 """Numbers of children that are at most so much larger than a mentioned number are traced themselves."""
 LARGEST = 1 << 15
 """No node is traced with more children."""
+MANY = 16
+"""Where more children are taken one by one, parts of them are taken for lists by themselves, if the code has some."""
 LARGEST_OWN = 256
 """No kind of its own is compiled for more: that takes a time that grows with the square of the number."""
 
@@ -55,8 +57,16 @@ class Mentions:
         return max((EXACT, *(n + NEAR for n in self.numbers if n + NEAR <= count)))
 
 
-def mentions(codes: Collection[CodeType], spaces: Iterable[Mapping[str, Any]], others: Iterable[Any] = ()) -> Mentions:
-    """What is mentioned in code, in what it reads by name from `spaces`, and in `others`."""
+def mentions(
+    codes: Collection[CodeType],
+    spaces: Iterable[Mapping[str, Any]],
+    others: Iterable[Any] = (),
+    told_at: Container[tuple[str, int]] = (),
+) -> Mentions:
+    """What is mentioned in code, in what it reads by name from `spaces`, and in `others`.
+
+    Operators in the lines `told_at` tell no numbers apart that questions about the node do not (see `told`).
+    """
     names = {name for code in codes for name in (*code.co_names, *code.co_freevars)}
     found: set[int] = set()
     for code in codes:
@@ -68,7 +78,7 @@ def mentions(codes: Collection[CodeType], spaces: Iterable[Mapping[str, Any]], o
     for value in others:
         _collect(value, found)
     counts = not COUNTS.isdisjoint(names) or any(map(_counts_itself, codes))
-    periodic = next(filter(None, map(_periodic, codes)), None) if counts else None
+    periodic = next(filter(None, (_periodic(code, told_at) for code in codes)), None) if counts else None
     return Mentions(tuple(sorted(n for n in found if n > EXACT - NEAR)), periodic)
 
 
@@ -98,9 +108,11 @@ def _counts_itself(code: CodeType) -> bool:
     )
 
 
-def _periodic(code: CodeType) -> tuple[CodeType, int] | None:
+def _periodic(code: CodeType, told_at: Container[tuple[str, int]]) -> tuple[CodeType, int] | None:
     steps = [s for s in dis.get_instructions(code) if s.opname not in ("CACHE", "PRECALL", "EXTENDED_ARG")]
     for at, step in enumerate(steps):
+        if step.positions is not None and (code.co_filename, step.positions.lineno) in told_at:
+            continue
         is_operator = step.opname == "BINARY_OP" and step.argrepr.removesuffix("=") in PERIODIC
         if is_operator and not _is_of_size(steps[:at], code):
             return code, step.offset

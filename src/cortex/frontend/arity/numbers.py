@@ -54,6 +54,8 @@ def near(numbers: set[int], lo: int, hi: int) -> list[int]:
 
 
 def _held(x: Any, found: set[int]) -> Iterator[Any]:
+    if type(x).__module__.partition(".")[0] == "cortex":  # a compiled model that a global name holds
+        return
     if isinstance(x, FunctionType):
         if _is_installed(x.__code__.co_filename):
             return

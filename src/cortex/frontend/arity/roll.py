@@ -12,18 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from cortex.frontend.arity.fold import settle
 from cortex.frontend.arity.stack import through_stack
 from cortex.frontend.arity.unit_axes import drop_unit_axes
-from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Stack, Value, Whole
+from cortex.frontend.arity.values import Child, Fold, FoldFn, NotAlike, Part, Stack, Value, Whole
 from cortex.ra import ir
 from cortex.ra.rules import FILLS_AND_VIEWS
+from cortex.ra.rules.fold_constants import begin_sums
 from cortex.ra.rules.graph import Graph
 from cortex.ra.rules.merge_views import drop_identities, normalize_slices
 from cortex.ra.rules.over_children import count_invariants
 from cortex.ra.rules.sink_slices import slice_of_op
 from cortex.ra.shapes import Declared, broadcast, operand_names, rename_operands
+
+Ends: TypeAlias = "Mapping[Child, str]"
+"""Items of relations, and the slots that lead to them."""
+NO_ENDS: Ends = {}
 
 FOLDS: dict[str, FoldFn] = {"add": "add", "sub": "add", "max": "max", "min": "min"}
 
@@ -42,12 +48,14 @@ def roll(
     lengths: Mapping[str, int],
     declared: Declared,
     unstack_all: bool = False,
+    ends: Ends = NO_ENDS,
 ) -> Rolled:
     """Roll up the items of the list relations in `lengths`, each of at least 2; `NotAlike` where that cannot be.
 
-    With `unstack_all`, every concatenation is taken apart, even one of values of less than two children.
+    With `unstack_all`, every concatenation is taken apart, even one of values of less than two children. `ends` are
+    items of relations that the node has slots to.
     """
-    rolling = Rolling(lengths, declared, unstack_all)
+    rolling = Rolling(lengths, declared, unstack_all, ends)
     known: dict[str, Value | NotAlike] = {}
     for let in lets:
         rolling.let = let
@@ -57,7 +65,7 @@ def roll(
             known[let.name] = NotAlike(reason.reason, reason.span or let.span)
     names = []
     for result in results:
-        value = rolling.named(rolling.settled(_alike(known[result])))
+        value = rolling.at_end(rolling.named(rolling.settled(_alike(known[result]))))
         if isinstance(value, Part):
             raise NotAlike(f"a state is made from {_child(value)} alone")
         names.append(value.name)
@@ -67,8 +75,9 @@ def roll(
 class Rolling:
     """The rolled graph under construction."""
 
-    def __init__(self, lengths: Mapping[str, int], declared: Declared, unstack_all: bool) -> None:
+    def __init__(self, lengths: Mapping[str, int], declared: Declared, unstack_all: bool, ends: Ends = NO_ENDS) -> None:
         self.lengths = lengths
+        self.ends = ends
         self.unstack_all = unstack_all
         self.graph = Graph(declared, RULES, {}, {}, frozenset())
         self.let: ir.Let = NOWHERE
@@ -101,6 +110,11 @@ class Rolling:
             return through_stack(self, op, settled)
         named = {x: self.named(v) for x, v in settled.items()}
         parts = {v.child: v for v in named.values() if isinstance(v, Part)}
+        if len(parts) > 1 and self.ends:
+            apart = self._ends_apart(named)
+            left = {v.child: v for v in apart.values() if isinstance(v, Part)}
+            if len(left) < 2:
+                named, parts = apart, left
         if isinstance(op, ir.Concat) and (len(parts) > 1 or (self.unstack_all and len(op.xs) > 1)):
             each = tuple(settled[x] for x in op.xs)
             return Stack(op.axis, each, tuple(self.shape(v)[op.axis] for v in each))
@@ -109,6 +123,30 @@ class Rolling:
             raise NotAlike(f"{_child(first)} and {_child(second)} are combined by {_what(op)}")
         name = self.emit(rename_operands(op, {x: v.name for x, v in named.items()}))
         return self.taken(name, next(iter(parts.values()), None))
+
+    def _ends_apart(self, named: Mapping[str, Whole | Part]) -> dict[str, Whole | Part]:
+        """The operands of an op, of which those at ends are values of the node, unless all are at the same one."""
+        return {x: self.at_end(v) for x, v in named.items()}
+
+    def at_end(self, value: Whole | Part) -> Whole | Part:
+        """`value`, which is one of the node where it is of an item that the node has a slot to."""
+        if not isinstance(value, Part) or value.child not in self.ends:
+            return value
+        relation, slot = value.child[0], ir.Slot(self.ends[value.child])
+        made: dict[str, str] = {}
+
+        def at(name: str) -> str:
+            if self.graph.over(name) != relation:
+                return name
+            if name not in made:
+                op = self.graph.op(name)
+                if isinstance(op, ir.Field | ir.State):
+                    made[name] = self.emit(replace(op, path=(slot, *op.path[1:])))
+                else:
+                    made[name] = self.emit(rename_operands(op, {x: at(x) for x in operand_names(op)}))
+            return made[name]
+
+        return Whole(at(value.name))
 
     def emit(self, op: ir.Op) -> str:
         """The name of the value of `op` in the rolled graph."""
@@ -185,6 +223,7 @@ RULES = (
     normalize_slices,
     drop_identities,
     drop_unit_axes,
+    begin_sums,
     *FILLS_AND_VIEWS,
     _slices_sink,
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cortex.frontend.arity.list_items import itemized_guard
 from cortex.frontend.arity.widen import open_lengths
 from cortex.frontend.decision import DecisionTree
+from cortex.frontend.knowledge import Knowledge
 from cortex.ra.ir import Length
 
 
-def say_why(tree: DecisionTree, names: Mapping[int, str]) -> list[str]:
+def say_why(k: Knowledge, tree: DecisionTree, names: Mapping[int, str]) -> list[str]:
     """A line for each reason that kinds with children could not be made one; `names` are those of kinds by identity."""
     lines = []
     for guard, reason in tree.per_arity.items():
@@ -17,7 +19,7 @@ def say_why(tree: DecisionTree, names: Mapping[int, str]) -> list[str]:
         alike = [
             names[id(kind)]
             for kind in tree.order
-            if open_lengths(kind.guard, lists) == guard
+            if open_lengths(itemized_guard(k, kind.guard, lists), lists) == guard
             and any(f.answer for f in kind.guard if isinstance(f.test, Length) and f.test.name in lists)
         ]
         if alike:

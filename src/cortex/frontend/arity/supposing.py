@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from cortex.frontend.facts import ABSENT, Answer, Exploring, Oracle, Path, Seen
 from cortex.frontend.signals import Impossible, NeedsExample
-from cortex.ra.ir import Counts, IsLeaf, IsNone, Item, Length, Test
+from cortex.ra.ir import Counts, IsAboveLeaves, IsLeaf, IsNone, Item, Length, Test
 
 
 def supposing(
@@ -43,6 +44,8 @@ class Supposed(Seen):
         """What is supposed, else what is true of the real node."""
         if test in self.facts:
             return self.facts[test]
+        if not isinstance(test, IsLeaf | IsAboveLeaves) and (real := self._real(test.name, test.path)) != test.name:
+            return super().answer(replace(test, name=real))
         match test:
             case IsLeaf(()) if any(self.lengths.values()):
                 return False
@@ -60,12 +63,25 @@ class Supposed(Seen):
         """Are there no children in the list that could stand for the supposed ones?"""
         return self.imagined and not self.knowledge.accessors.items(self.node, name)
 
+    def _real(self, name: str, path: Path) -> str:
+        """The item of a list of numbers that stands for a supposed one; other names stand for themselves."""
+        accessors = self.knowledge.accessors
+        item = None if path else accessors.item(name)
+        if item is None or item[0] not in self.lengths:
+            return name
+        there = len(accessors.items(self.node, item[0]))
+        if there == 0:
+            raise NeedsExample(f"a node with something in '{item[0]}'")
+        return accessors.name_of_item(item[0], item[1] % there)
+
     def is_missing(self, name: str, path: Path) -> object | None:
         """The object, if it has no such attribute."""
+        name = self._real(name, path)
         return None if path and self._imagines(path[0].name) else super().is_missing(name, path)
 
     def sample(self, name: str, path: Path) -> Any:
         """The attribute's value; a list of the supposed length."""
+        name = self._real(name, path)
         value = super().sample(name, path)
         is_supposed = value is None and self.facts.get(IsNone(name, path)) is False
         if is_supposed and self.knowledge.model.explores:  # of modules, None stands for what is not known

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cortex.ra import ir
 from cortex.ra.rules.graph import Graph
-from cortex.ra.shapes import terms
+from cortex.ra.shapes import broadcast, operand_names, rename_operands, terms
 
 
 def drop_unit_axes(g: Graph, op: ir.Op) -> ir.Op | None:
@@ -40,3 +40,20 @@ def drop_unit_axes(g: Graph, op: ir.Op) -> ir.Op | None:
             return ir.Reshape(g.emit(product), tuple(extents[c] for c in out))
         case _:
             return None
+
+
+def drop_unit_axes_of_pointwise(g: Graph, op: ir.Op) -> ir.Op | None:
+    """before:  y = x + b                         with x of shape (1, 3) and b of shape (3,)
+    after:   y = reshape(reshape(x) + b)       likewise other pointwise ops
+    """
+    if not isinstance(op, ir.Unary | ir.Binary | ir.Where | ir.Cast):
+        return None
+    shapes = {x: g.shape(x) for x in operand_names(op)}
+    whole: tuple[int, ...] = ()
+    for shape in shapes.values():
+        whole = broadcast(op, whole, shape)
+    kept = [a - len(whole) for a, n in enumerate(whole) if n != 1]
+    if len(kept) == len(whole):
+        return None
+    names = {x: g.emit(ir.Reshape(x, tuple(shape[a] for a in kept if -a <= len(shape)))) for x, shape in shapes.items()}
+    return ir.Reshape(g.emit(rename_operands(op, names)), whole)

@@ -33,6 +33,10 @@ class NotAlike(Exception):
         self.span = span
 
 
+class CountedOtherwise(NotAlike):
+    """A constant follows from the number of children in a way that no formula here has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Whole:
     """The let `name`, per node."""

@@ -15,10 +15,14 @@ from itertools import combinations
 from types import CodeType
 
 from cortex.frontend.arity.agree import Lengths
+from cortex.frontend.arity.collects import rolled_collects, written_out
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
-from cortex.frontend.arity.values import NotAlike
+from cortex.frontend.arity.told import answers_alike, is_told, told_at
+from cortex.frontend.arity.values import CountedOtherwise, NotAlike
+from cortex.frontend.beyond import BetterByCalls
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Facts, Oracle
 from cortex.frontend.knowledge import Knowledge
@@ -33,11 +37,20 @@ Attempt = Callable[[Lengths, Mapping[Test, Answer]], Traced | Guard]
 FOUND_AT = (5, 8, 33)
 """The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
 
+FOUND_UP_TO = 256
+"""Where such numbers are of another kind, by a remainder or the like, as many others up to this."""
+
+MOST_ANSWERS = 24
+"""So many combinations of answers to such questions are traced for nodes that there are none of yet."""
+
 CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
 """For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
 
 MOST_CONSTANT = 64
 """A number up to this that the code of the model mentions is checked too, and the next one: `if len(kids) > 10`."""
+
+NO_CHILDREN = "the list is not one of children"
+"""Why a list is not open: until a call on one of its items is seen, as leaves may come first."""
 
 
 def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> bool:
@@ -49,21 +62,27 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     if kind.checked is not None:
         return False
     asked = [test.name for test, _ in _facts(kind.guard) if isinstance(test, Length) and not test.path]
-    lists = [name for name in asked if k.is_of_children(name)]
+    lists = [name for name in asked if k.is_of_children(name) or name in k.item_lists]
     for name in asked:
         if name not in lists:  # such as that of the parent's children
-            tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), "the list is not one of children")
+            tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), NO_CHILDREN)
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
-            key = open_lengths(kind.guard, chosen)
-            if key in tree.per_arity:
+            own = itemized(k, kind, chosen)
+            key = open_lengths(own.guard, chosen)
+            if tree.per_arity.get(key, NO_CHILDREN) != NO_CHILDREN:
                 continue
             if any(other.checked is not None and other.guard == key for other in tree.order):
-                return False  # there is one, which is not for this number of children
+                continue  # there is one, which is not for this number of children
             try:
-                _Widening(k, tree, kind, oracle, chosen).run()
+                widening = _Widening(k, tree, own, oracle, chosen)
+                widening.run()
+                widening.run_for_other_answers()
                 return True
             except NotAlike as reason:
+                is_counted = isinstance(reason, CountedOtherwise) or k.model.mentions().periodic is not None
+                if is_counted and k.prefers_calls:
+                    raise BetterByCalls(reason.reason, reason.span) from None
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
             except (NeedsExample, NeedsStates):
@@ -74,9 +93,14 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
 def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
     """Is a kind of the same questions an instance of a kind of any arity?"""
     assert merged.checked is not None
+    kind = itemized(k, kind, merged.checked.open)
     pattern = Kind("pattern", (), merged.lets, tuple(merged.results.values()))
     known = _lengths_told(kind.guard, merged.checked.lists)
-    return list(kind.results) == list(merged.results) and is_instance(kind, pattern, known, tuple(k.lists))
+    if kind.collects != written_out(merged.collects, known):
+        return False
+    return list(kind.results) == list(merged.results) and is_instance(
+        kind, pattern, merged.sequences, known, tuple(k.lists)
+    )
 
 
 def open_lengths(guard: Guard, lists: tuple[str, ...]) -> Guard:
@@ -144,24 +168,56 @@ class _Widening:
 
     def run(self) -> None:
         traces: list[tuple[Lengths, Traced]] = []
-        pattern = find_pattern(self._traces(traces), tuple(self.k.lists))
+        pattern, sequences = find_pattern(self._traces(traces), tuple(self.k.lists), self._taken())
         guard = open_lengths(self.kind.guard, self.chosen)
         asked = frozenset(
             t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf | IsAboveLeaves)
         )
         relations = tuple(self._of_relations(dict.fromkeys(self.chosen, 0)))
         if not relations:
-            raise NotAlike("the list is not one of children")
+            raise NotAlike("no call is made on an item of the list")
         checked = CheckedLengths(relations, asked, self.chosen, self.k.model.mentions().most)
         for lengths, _ in traces:
             checked.add(lengths)
         results = dict(zip(self.kind.results, pattern.results, strict=True))
-        merged = Traced(guard, pattern.lets, results, checked, self.oracle, traces[0][1].shapes)
+        collects = rolled_collects((self._of_relations(lengths), kind.collects) for lengths, kind in traces)
+        shapes = traces[0][1].shapes
+        merged = Traced(guard, pattern.lets, results, checked, self.oracle, shapes, sequences, collects)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
-            if open_lengths(other.guard, self.chosen) == guard and fits(self.k, other, merged):
+            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(
+                self.k, other, merged
+            ):
                 self.tree.remove(other)
         self.tree.insert(merged)
+
+    def run_for_other_answers(self) -> None:
+        """Add the kinds of any arity for other answers to questions that numbers of children decide.
+
+        A request may have such a node when the model cannot be traced any more.
+        """
+        tried: set[tuple[tuple[Test, bool], ...]] = set()
+        independent = self._independent()
+        while is_told(self.k, self.kind.guard) and len(independent) == 1 and len(tried) < MOST_ANSWERS:
+            numbers = ((n, told_at(self.k, independent[0], n)) for n in range(FOUND_AT[0], FOUND_UP_TO + 1))
+            n, answers = next(((n, answers) for n, answers in numbers if answers not in tried), (None, ()))
+            if n is None:
+                return
+            tried.add(answers)
+            if answers_alike(self.k, self.kind.guard, self._linked_to(independent[0], n)):
+                continue
+            try:
+                other = self._attempt(self._linked({independent[0]: n}))
+                key = open_lengths(other.guard, self.chosen) if isinstance(other, Traced) else None
+                if isinstance(other, Traced) and not any(each.guard == key for each in self.tree.order):
+                    replace(self, kind=other).run()
+            except (NotAlike, NeedsExample, NeedsStates):
+                continue
+
+    def _taken(self) -> set[str]:
+        """Names that routines must not have."""
+        others = (kind.sequences for kind in self.tree.order if kind.sequences is not None)
+        return {*self.k.slots, *self.k.lists, *self.k.read, *(r.name for s in others for r in s.routines)}
 
     def _traces(self, made: list[tuple[Lengths, Traced]]) -> Iterator[tuple[Lengths, Traced]]:
         """Traces to find the pattern in, each made when those before it have been found to be alike."""
@@ -181,8 +237,23 @@ class _Widening:
 
     def _lengths(self, i: int) -> dict[str, int]:
         """Different lengths for different lists, unless they always have the same."""
-        own = {name: FOUND_AT[(i + j) % len(FOUND_AT)] for j, name in enumerate(self._independent())}
+        own = {name: self._found_at(name)[(i + j) % len(FOUND_AT)] for j, name in enumerate(self._independent())}
         return self._linked(own)
+
+    def _found_at(self, name: str) -> tuple[int, ...]:
+        """Numbers to find the pattern in: those for which the node would be asked the same."""
+        if not is_told(self.k, self.kind.guard):
+            return FOUND_AT
+        tried = dict.fromkeys((*FOUND_AT, *range(FOUND_AT[0], FOUND_UP_TO + 1)))
+        found = [n for n in tried if answers_alike(self.k, self.kind.guard, self._linked_to(name, n))]
+        if len(found) < len(FOUND_AT):
+            raise NotAlike("what it does depends on the number of its children")
+        return tuple(found[: len(FOUND_AT)])
+
+    def _linked_to(self, name: str, n: int) -> dict[str, int]:
+        """The length of a list, and of those that are as long."""
+        same = self.k.same_length
+        return {other: n for other in self.chosen if name in (other, same.get(other))}
 
     def _independent(self) -> tuple[str, ...]:
         """The chosen lists whose lengths are not those of others among them."""
@@ -202,9 +273,9 @@ class _Widening:
         """The kind of a node with so many children; or, where the model fails, the questions it got to."""
         asked = Facts(supposing(self.oracle, lengths, facts))
         try:
-            return trace_kind(self.k, asked)
+            return itemized(self.k, trace_kind(self.k, asked), self.chosen)
         except (Exception, Impossible, MissingAttribute):
-            return asked.guard()
+            return itemized_guard(self.k, asked.guard(), self.chosen)
 
     def _asks_the_same(self, guard: Guard) -> bool:
         return open_lengths(guard, self.chosen) == open_lengths(self.kind.guard, self.chosen)
@@ -213,6 +284,8 @@ class _Widening:
         """Check the lengths that are most likely special; keep those that are from the kind of any arity."""
         base = self._lengths(0)
         for lengths in filter(self._is_possible, self._checked(base)):
+            if not answers_alike(self.k, self.kind.guard, lengths):
+                continue  # nodes of another kind
             try:
                 other = self._attempt(lengths)
             except (NeedsExample, NeedsStates):

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cortex.frontend.computed import Computed, Constant
 from cortex.frontend.fields import Accessors, Declared, Source
 from cortex.frontend.torch.calls import RESERVED, Relation, Row, Storing, said
 from cortex.frontend.torch.steps import (
     NOWHERE,
+    At,
     Attr,
     LookedUp,
     Meant,
@@ -80,12 +82,14 @@ class TorchAccessors(Accessors):
         self._steps |= ways.steps
         self._careful |= set(ways.careful)
         for name, relation in ways.related.items():
-            self._relations[name] = Way(ways.steps[name], careful=True) if relation is None else relation
+            self.relate(name, Way(ways.steps[name], careful=True) if relation is None else relation)
 
     def meanings(self, names: Iterable[str]) -> dict[str, Source]:
         """What the user said of attributes that these names of the model read."""
         own = [name for name in names if name not in self._relations]
         steps = [self._steps[name] for name in own if name in self._steps]
+        numbers = (x for r in self.relations_of_calls.values() for _, x in r.numbers)
+        steps += [x for x in numbers if not isinstance(x, Constant)]
         read = {name for name in own if name not in self._steps}
         return super().meanings(read | first_attributes(steps))
 
@@ -100,6 +104,25 @@ class TorchAccessors(Accessors):
             self._steps[name] = steps
         return self._names[steps]
 
+    def item(self, name: str) -> tuple[str, int] | None:
+        """The list of plain values, and the place in it, that a name stands for; None for other names."""
+        steps = self._steps.get(name, ())
+        last = steps[-1] if len(steps) > 1 else None
+        if not isinstance(last, At) or type(last.key) is not int:
+            return None
+        return self.name(steps[:-1]), last.key
+
+    def name_of_item(self, name: str, index: int) -> str:
+        """The name that stands for one item of such a list."""
+        return self.name((*self._steps[name], At(index)))
+
+    def item_name(self, name: str, stem: str) -> str:
+        """What the items of such a list are called: the way from an item to itself has no steps."""
+        own = super().item_name(name, stem)
+        while self._steps.setdefault(own, ()):
+            own += "_"
+        return own
+
     def steps(self, name: str) -> Steps:
         """The steps that a name stands for."""
         return self._steps[name]
@@ -110,6 +133,8 @@ class TorchAccessors(Accessors):
 
     def relate(self, name: str, function: Callable[[Any], Any]) -> None:
         """`name` is a relation whose nodes `function` gives."""
+        if isinstance(function, Relation):
+            function.meant = self.meant
         self._relations[name] = function
 
     def may_lack(self, name: str) -> None:
@@ -130,7 +155,7 @@ class TorchAccessors(Accessors):
             return super().source(name)
         if not self.of_calls and len(steps) == 1 and isinstance(steps[0], Attr):
             return self._sources.get(steps[0].name, steps[0].name)
-        return Way((Attr("node"), *self.meant(steps)) if self.of_calls else self.meant(steps), name in self._careful)
+        return Way(self.meant(steps), name in self._careful, self.of_calls)
 
     @property
     def relations_of_calls(self) -> dict[str, Relation]:
@@ -162,6 +187,11 @@ class TorchAccessors(Accessors):
         """What a name of the model is called in code."""
         return said(self._steps[name]) if name in self._steps else super().said(name)
 
+    def computed_by(self, name: str) -> Computed | None:
+        """The expression that gives what has this name, if one does."""
+        steps = self._steps.get(name)
+        return steps[-1] if steps and isinstance(steps[-1], Computed) else None
+
     def looks_up(self, name: str) -> LookedUp | None:
         """The dictionary in which what has this name is looked up, if it is."""
         steps = self._steps.get(name)
@@ -170,7 +200,7 @@ class TorchAccessors(Accessors):
     def key(self, node: Any, name: str) -> tuple[Any, str]:
         """With what it is looked up for a node, and how code reads that."""
         steps = self._steps[name][:-1]
-        return follow(node.node if self.of_calls else node, self.meant(steps)), said(steps)
+        return self._follow(node, steps), said(steps)
 
     def renamed(self, name: str) -> bool:
         """Does the name mean anything else than the attribute of that name?"""
@@ -194,6 +224,10 @@ class TorchAccessors(Accessors):
         if steps is None:
             return super()._read(node, name, default)
         try:
-            return follow(node.node if self.of_calls else node, self.meant(steps))
+            return self._follow(node, steps)
         except NOWHERE:
             return default
+
+    def _follow(self, node: Any, steps: Steps) -> Any:
+        """What the steps lead to from a node of the model."""
+        return follow(node.node, self.meant(steps), node.numbers) if self.of_calls else follow(node, self.meant(steps))

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
+from cortex.frontend.computed import Constant
 from cortex.frontend.postorder import MAX_OBJECTS
+from cortex.frontend.torch.passed_numbers import COUNT, ITEM, POSITION, Numbers
 from cortex.frontend.torch.steps import NOWHERE, At, Attr, Steps, follow, identifier, text
+from cortex.ra.ir import Each, Item, Slot
 
 PASSING = ">"
 """At the end of a tag: the call as far as it computes arguments of other calls."""
@@ -25,8 +28,10 @@ CALLER = "call_from"
 """The slot that leads from a call to the one that computes its arguments."""
 RESERVED = (CALLER, "call_role", "call_via")
 """Attributes of calls."""
+MOST_NUMBERED = 64
+"""More calls of a role on one node with different numbers, one below the other, are taken to have no end."""
 NOTHING: dict[str, Any] = {}
-"""What calls are given that get no tensors of the request; never changed."""
+"""What calls are given that get no tensors of the request, or no numbers; never changed."""
 
 
 def argument(name: str) -> str:
@@ -59,9 +64,9 @@ class Calls(Arguments):
         self.tensors = tensors
         self._relations = relations
 
-    def graph(self) -> Graph:
-        """The same request for tracing."""
-        return Graph(self, self.tensors, self._relations)
+    def graph(self, endless: Callable[[str], NoReturn] | None = None) -> Graph:
+        """The same request for tracing; `endless` is told the role of calls that only a number may end."""
+        return Graph(self, self.tensors, self._relations, endless)
 
     def call(self, way: Iterable[tuple[str, int]]) -> CallNode:
         """The call to which these relations lead, and positions in those that are lists."""
@@ -73,21 +78,37 @@ class Calls(Arguments):
         return made
 
 
+Added: TypeAlias = "Callable[[CallNode, str], tuple[Slot | Item | Each | None, ...] | None]"
+"""What a call adds to a collection; None where its kind is not known yet."""
+
+
 class CallNode:
     """A call of a routine on a node; `call_from` is the caller's, where callers compute arguments."""
 
     _cortex_is_call = True
 
-    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "node")
+    __slots__ = ("call_from", "call_role", "call_via", "given", "graph", "is_followed", "maker", "node", "numbers")
 
-    def __init__(self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str) -> None:
+    def __init__(
+        self, graph: Graph, role: str, node: Any, given: dict[str, Any], caller: Any, via: str, numbers: dict[str, Any]
+    ) -> None:
         self.graph = graph
         self.call_role = role
         self.node = node
         self.given = given
         self.call_from = caller
         self.call_via = via
+        self.numbers = numbers
         self.is_followed = False
+        self.maker: CallNode | None = None
+        """The first call that made it, where it is given numbers."""
+
+    def is_below_itself(self) -> bool:
+        """Was it made by a call of its role on its node, or by one that such a call made?"""
+        at = self.maker
+        while at is not None and (at.node is not self.node or at.call_role != self.call_role):
+            at = at.maker
+        return at is not None
 
 
 @dataclass(eq=False)
@@ -108,6 +129,15 @@ class Relation:
     """Whose results depend on such calls."""
     looks_up: bool = False
     """Is it a call that was made by others, of which the node's attributes are read?"""
+    numbers: Numbers = ()
+    """The numbers and texts that calls are given."""
+    meant: Callable[[Steps], Steps] = field(default=lambda steps: steps, repr=False)
+    """Steps with the user's meaning of attributes."""
+    collection: str = ""
+    """Does it lead to all calls that add to this collection, from the one that the steps lead to on?"""
+    start: str = ""
+    """Then the relation that leads to that one."""
+    added: Added | None = None
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
@@ -115,27 +145,52 @@ class Relation:
 
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""
+        if self.collection:
+            return call.graph.collected(call, self) or []
         try:
-            found = follow(call.node, self.steps)
+            found = follow(call.node, self.steps, call.numbers)
         except NOWHERE:
             return None
         if found is None:
             return None
-        make = self._maker(call)
-        if self.is_list:
-            return [None if x is None else make(x, i) for i, x in enumerate(found)]
-        return make(found, None)
+        if not self.is_list:
+            return self._maker(call, 0)(found, None)
+        items = list(found)
+        make = self._maker(call, len(items))
+        return [None if x is None else make(x, i) for i, x in enumerate(items)]
 
-    def _maker(self, call: CallNode) -> Callable[[Any, int | None], CallNode | None]:
-        """What gives the call on a node that the relation leads to from `call`."""
+    def _maker(self, call: CallNode, count: int) -> Callable[[Any, int | None], CallNode | None]:
+        """What gives the call on a node that the relation leads to from `call`, one of so many in a list."""
         graph, role = call.graph, self.role
         if self.looks_up:
             return lambda node, _: graph.made(role, node)
         given = {mine: call.given[theirs] for mine, theirs in self.inherits} if self.inherits else NOTHING
-        if not self.is_top_down:
-            return lambda node, _: graph.call(role, node, given, None, "")
-        caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
-        return lambda node, item: graph.call(role, node, given, caller, self.way(item))
+        numbers = self._numbers(call, count)
+        caller = None
+        if self.is_top_down:
+            caller = graph.passing(call, call.call_role + PASSING if call.call_role in self.split else call.call_role)
+
+        def make(node: Any, item: int | None) -> CallNode:
+            made = graph.call(role, node, given, caller, self.way(item) if caller else "", numbers(node, item))
+            if self.numbers:
+                graph.note_numbered(made, call)
+            return made
+
+        return make
+
+    def _numbers(self, call: CallNode, count: int) -> Callable[[Any, int | None], dict[str, Any]]:
+        """What gives the numbers and texts that the call on a node is given."""
+        if not self.numbers:
+            return lambda *_: NOTHING
+
+        def numbers(node: Any, item: int | None) -> dict[str, Any]:
+            known = {**call.numbers, ITEM: node, POSITION: item, COUNT: count}
+            return {
+                name: x.value if isinstance(x, Constant) else follow(call.node, self.meant(x), known)
+                for name, x in self.numbers
+            }
+
+        return numbers
 
     def way(self, item: int | None) -> str:
         """A name for the way to a call: what the caller passes may depend on it."""
@@ -151,7 +206,7 @@ class Storing:
 
     def __call__(self, call: CallNode) -> str:
         """The tag of the role."""
-        return call.graph.who_made(list(self.roles), follow(call.node, self.steps))
+        return call.graph.who_made(list(self.roles), follow(call.node, self.steps, call.numbers))
 
 
 @dataclass(frozen=True)
@@ -164,36 +219,93 @@ class Row:
 
     def __call__(self, call: Any) -> Any:
         """The row, for a node of a call."""
-        return call.given[self.name][follow(call.node, self.steps) if self.number is None else self.number]
+        at = follow(call.node, self.steps, call.numbers) if self.number is None else self.number
+        return call.given[self.name][at]
 
 
 class Graph:
     """The calls of one request; each is one node however often it is made."""
 
-    def __init__(self, head: Arguments, given: dict[str, Any], relations: Mapping[str, Relation]) -> None:
+    def __init__(
+        self,
+        head: Arguments,
+        given: dict[str, Any],
+        relations: Mapping[str, Relation],
+        endless: Callable[[str], NoReturn] | None = None,
+    ) -> None:
         self._calls: dict[tuple[Any, ...], CallNode] = {}
         self._last: dict[tuple[str, int], CallNode] = {}
         self._relations = relations
         self._followed = False
-        self.head = self.call("head", head, given, None, "")
+        self._numbered: dict[tuple[str, int], set[int]] = {}
+        self._endless = endless or no_end
+        self.head = self.call("head", head, given, None, "", NOTHING)
 
-    def call(self, role: str, node: Any, given: dict[str, Any], caller: CallNode | None, via: str) -> CallNode:
+    def call(
+        self,
+        role: str,
+        node: Any,
+        given: dict[str, Any],
+        caller: CallNode | None,
+        via: str,
+        numbers: dict[str, Any],
+    ) -> CallNode:
         """The node of a call."""
-        key = (role, id(node), *map(id, given.values()), id(caller), via)
+        key = (role, id(node), *map(id, given.values()), id(caller), via, *map(_identity, numbers.values()))
         made = self._calls.get(key)
         if made is None:
-            made = self._calls[key] = CallNode(self, role, node, given, caller, via)
+            made = self._calls[key] = CallNode(self, role, node, given, caller, via, numbers)
             if len(self._calls) > MAX_OBJECTS:
                 raise StructureError(
                     f"the module makes more than {MAX_OBJECTS} calls for one request; is there a cycle below the node?"
                 )
         return made
 
+    def note_numbered(self, made: CallNode, maker: CallNode) -> None:
+        """A call is given numbers: ask whether there is an end to such calls.
+
+        Relations are followed before it is known of which kind a call is, so beyond what a number ends. On nodes that
+        lead back to themselves, only a number does.
+        """
+        if made.maker is not None:
+            return
+        made.maker = maker
+        known = self._numbered.setdefault((made.call_role, id(made.node)), set())
+        known.add(id(made))
+        if len(known) > MOST_NUMBERED and made.is_below_itself():
+            self._endless(made.call_role)
+
     def passing(self, call: CallNode, role: str) -> CallNode:
         """The node that computes the arguments of the calls that `call` makes."""
         if role == call.call_role:
             return call
-        return self.call(role, call.node, call.given, call.call_from, call.call_via)
+        return self.call(role, call.node, call.given, call.call_from, call.call_via, call.numbers)
+
+    def collected(self, call: CallNode, relation: Relation) -> list[CallNode] | None:
+        """The calls that add to a collection, in order; None where it is not known of all what they add."""
+        assert relation.added is not None
+        found: list[CallNode] = []
+        todo: list[tuple[CallNode | None, bool]] = [(self._relations[relation.start].follow(call), False)]
+        while todo:
+            at, is_entry = todo.pop()
+            if at is None or is_entry:
+                found += [at] if at is not None else []
+                continue
+            entries = relation.added(at, relation.collection)
+            if entries is None:
+                return None
+            for entry in reversed(entries):
+                if entry is None:
+                    todo.append((at, True))
+                    continue
+                below = self._relations[entry.name].follow(at)
+                if isinstance(entry, Each):
+                    todo += [(x, False) for x in reversed(below or [])]
+                elif below is not None:
+                    todo.append((below[entry.index] if isinstance(entry, Item) else below, False))
+            if len(found) > MAX_OBJECTS:
+                raise StructureError(f"the calls of one request add more than {MAX_OBJECTS} entries to a collection")
+        return found
 
     def made(self, role: str, node: Any) -> CallNode | None:
         """The call of a role on a node, which some other call made."""
@@ -223,3 +335,16 @@ class Graph:
                     below += [x for x in found if x is not None] if relation.is_list else [found]
             below.reverse()
             todo += below
+
+
+def no_end(role: str) -> NoReturn:
+    """Refuse calls that only a number ends."""
+    raise ModelError(
+        f"{role} is called on the same node again and again, with other numbers each time. Only a number ends that, "
+        "and calls are followed before their numbers are asked. Give it a structure without cycles."
+    )
+
+
+def _identity(x: Any) -> tuple[Any, ...]:
+    """Equal for numbers and texts that are the same to all code."""
+    return type(x), x.hex() if type(x) is float else x if type(x) in (int, str) else id(x)

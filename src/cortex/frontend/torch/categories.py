@@ -13,6 +13,14 @@ from typing import Any
 import numpy as np
 
 PLAIN = (str, int, float, complex, bytes, np.generic, Decimal, Fraction)
+OF_MEMORY = (
+    "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
+)  # fmt: skip
+"""Attributes of arrays and tensors that their form does not tell."""
+OF_TYPE = ("dtype", "itemsize", "element_size", "nbytes", "is_floating_point", "is_complex", "is_signed")
+"""Attributes that the element type and the shape tell; floats of all widths are computed with as float32."""
+OF_SCALAR = ("shape", "ndim", "size", "dtype", "itemsize", "nbytes")
+"""Attributes of NumPy's numbers that their class tells."""
 METHODS = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, types.FunctionType)
 
 

@@ -8,14 +8,19 @@ So traces for different numbers of children are instances of one pattern, and a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cortex.frontend.facts import Path, Seen
 from cortex.frontend.signals import Restart
-from cortex.frontend.torch.steps import At, Steps
+from cortex.frontend.spans import fail
+from cortex.frontend.torch.steps import TRUTH, At, Steps
 from cortex.ra.ir import Hop, Item, Length, State
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
+
+MOST_ITEMS = 256
+"""So many items of a list of numbers can be fields of their own."""
 
 
 class ChildLists:
@@ -60,3 +65,25 @@ class ChildLists:
                 self._relations[key] = name
                 if key in self._read:
                     raise Restart
+
+
+def is_item_of_numbers(b: TorchBuilder, name: str, path: Path, sample: Any) -> bool:
+    """Is it an item of a list of numbers? Such a list is told by its length, and one with None in it is refused."""
+    item = None if path else b.accessors.item(name)
+    return sample is not None and item is not None and item[0] in b.knowledge.item_lists
+
+
+def may_be_empty(b: TorchBuilder, steps: Steps, sample: Any) -> bool:
+    """Are there both lists of numbers and empty ones in this place?"""
+    is_real = type(b.facts.oracle) is Seen  # a list of nodes may be supposed to be empty
+    return (is_real or bool(sample)) and b.model.is_mixed((*steps, TRUTH), str(bool(sample)))
+
+
+def refuse_many_items(name: str, count: int) -> None:
+    """Refuse code that goes through a list of very many numbers on a node: each item would be a field of its own."""
+    if count > MOST_ITEMS:
+        raise fail(
+            f"node.{name} has {count} items, and code that takes the items of a list of Python's numbers one by one is "
+            f"compiled for {MOST_ITEMS} at most. Make a tensor of it, torch.tensor(...), which is computed with as a "
+            "whole, or compute what is needed of it when the structure is made."
+        )

@@ -20,11 +20,11 @@ from types import CodeType, FrameType, UnionType
 from typing import Any
 
 import numpy as np
-import torch
 
 from cortex.frontend.builder import is_tracing
 from cortex.frontend.spans import DISPATCHERS, call_in, fail, running_instruction
 from cortex.frontend.standin import StandIn
+from cortex.frontend.torch.if_loaded import is_torch_tensor, torch_if_loaded
 
 ASKING = (isinstance, getattr)
 """Functions that ask for `__class__` on behalf of their caller."""
@@ -34,7 +34,9 @@ ABSTRACT, FUNCTOOLS = DISPATCHERS
 def is_asking_for_user(frame: FrameType) -> bool:
     """Is this frame that of `torch.is_tensor`, which is Python code, or of a function of `functools.singledispatch`?"""
     code = frame.f_code
-    return code is torch.is_tensor.__code__ or (code.co_filename == FUNCTOOLS and _running(frame) == "LOAD_ATTR")
+    torch = torch_if_loaded()
+    is_asked = torch is not None and code is torch.is_tensor.__code__
+    return is_asked or (code.co_filename == FUNCTOOLS and _running(frame) == "LOAD_ATTR")
 
 
 def asks_class(frame: FrameType) -> bool:
@@ -110,7 +112,8 @@ def meaning_of_isinstance(x: Any, kinds: Any) -> bool:
     kind = _class_of(x)
     if kind is None:
         return isinstance(x, kinds)
-    if all(type(each) in (type, ABCMeta) or each is torch.Tensor for each in _flat(kinds)):
+    tensor = getattr(torch_if_loaded(), "Tensor", None)
+    if all(type(each) in (type, ABCMeta) or each is tensor for each in _flat(kinds)):
         return issubclass(kind, kinds)
     if not _is_field(x):
         return issubclass(kind, kinds) if hasattr(type(x), "_cortex_number") else isinstance(x, kinds)
@@ -137,7 +140,7 @@ def meaning_of_hasattr(x: Any, name: str) -> bool:
     is_special = isinstance(name, str) and name.startswith("__")
     if is_tracing() and (_is_field(x) or (is_special and hasattr(type(x), "_cortex_steps"))):
         sample, kind = _sample(x), _class_of(x)
-        if is_special or hasattr(kind, name) or not isinstance(sample, torch.Tensor):
+        if is_special or hasattr(kind, name) or not is_torch_tensor(sample):
             return hasattr(sample, name)
     return hasattr(x, name)
 

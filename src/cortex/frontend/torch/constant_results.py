@@ -10,15 +10,19 @@ after:   None where child.skip is True, else a tensor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cortex.errors import ModelError
+from cortex.frontend.computed import Constant
+from cortex.frontend.facts import ORDER
 from cortex.frontend.signals import Restart
 from cortex.frontend.torch.calls import HEAD, RESERVED
 from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.passed_numbers import Number, for_caller
 from cortex.frontend.torch.steps import Attr, Steps
-from cortex.ra.ir import Equals, Fact, IsNone, Length, Value
+from cortex.ra.ir import Compares, Equals, Fact, IsNone, Length, Value
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.roles import Role
@@ -39,10 +43,13 @@ def learn_constant(b: TorchBuilder, form: Form, what: str) -> None:
         raise Restart
 
 
-def constant_result(b: TorchBuilder, role: Role, steps: Steps) -> Form | None:
-    """The constant that a call on what the steps lead to returns, if it does; what decides it becomes a fact."""
+def constant_result(b: TorchBuilder, role: Role, steps: Steps, numbers: Mapping[str, Number]) -> Form | None:
+    """The constant that a call on what the steps lead to returns, if it does; what decides it becomes a fact.
+
+    `numbers` are those that the call is given.
+    """
     for facts, form in role.constants.items():
-        if all(_holds(b, steps, fact) for fact in facts):
+        if all(_holds(b, steps, numbers, fact) for fact in facts):
             b.has_met_constants = True
             return form
     return None
@@ -57,14 +64,18 @@ def _is_about_call(b: TorchBuilder, fact: Fact) -> bool:
 def _is_of_node(b: TorchBuilder, fact: Fact) -> bool:
     """Is it about something that the node itself holds?"""
     test = fact.test
-    return isinstance(test, IsNone | Value | Equals | Length) and not test.path and b.accessors.is_way(test.name)
+    known = IsNone | Value | Equals | Compares | Length
+    return isinstance(test, known) and not test.path and b.accessors.is_way(test.name)
 
 
-def _holds(b: TorchBuilder, steps: Steps, fact: Fact) -> bool:
-    """Is the fact true of the node that the steps lead to?"""
+def _holds(b: TorchBuilder, steps: Steps, numbers: Mapping[str, Number], fact: Fact) -> bool:
+    """Is the fact true of the call on the node that the steps lead to?"""
     test = fact.test
-    assert isinstance(test, IsNone | Value | Equals | Length)
-    name, path = b.where((*steps, *b.accessors.steps(test.name)))
+    assert isinstance(test, IsNone | Value | Equals | Compares | Length)
+    asked = for_caller(b.accessors.steps(test.name), steps, numbers)
+    if isinstance(asked, Constant):
+        return bool(_answer(test, asked.value) == fact.answer)
+    name, path = b.where(asked)
     if b.accessors.may_be_absent(test.name):
         b.accessors.may_lack(name)
     b.knowledge.read.setdefault(name)
@@ -72,3 +83,13 @@ def _holds(b: TorchBuilder, steps: Steps, fact: Fact) -> bool:
         b.knowledge.tags.setdefault(name)
     answer = b.facts.ask(replace(test, name=name, path=path))
     return Fact(test, answer) == fact
+
+
+def _answer(test: IsNone | Value | Equals | Compares | Length, value: Any) -> Any:
+    """What is to be said to a question about a number that the caller knows."""
+    match test:
+        case Equals(_, other):
+            return value == other
+        case Compares(_, fn, bound):
+            return ORDER[fn](value, bound)
+    return value

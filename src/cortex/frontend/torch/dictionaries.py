@@ -7,12 +7,10 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import torch
-
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.entry import Entry
+from cortex.frontend.torch.if_loaded import is_torch_module, torchs_own
 from cortex.frontend.torch.lookups import Home
-from cortex.frontend.torch.outside import TORCHS_OWN
 
 DEPTH = 2
 """Objects that modules and global names hold are looked into this far: `self.data.vocab.ids`."""
@@ -43,7 +41,7 @@ def _within(home: MutableMapping[str, Any], known: set[int], depth: int) -> Iter
         return
     known.add(id(home))
     for name, held in list(home.items()):
-        if isinstance(held, dict) and name not in TORCHS_OWN:
+        if isinstance(held, dict) and name not in torchs_own():
             yield home, name, held
         elif depth and _is_looked_into(held):
             yield from _within(vars(held), known, depth - 1)
@@ -53,7 +51,7 @@ def _is_looked_into(x: Any) -> bool:
     """Is it an object of some class, other than modules, which have spaces of their own?"""
     found = _looked_into.get(type(x))
     if found is None:
-        own = is_node(x) and not isinstance(x, ModuleType | dict | torch.nn.Module)
+        own = is_node(x) and not (isinstance(x, ModuleType | dict) or is_torch_module(x))
         found = _looked_into[type(x)] = own and hasattr(x, "__dict__")
     return found
 

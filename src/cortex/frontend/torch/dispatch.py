@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import torch
 
-from cortex.errors import InternalError
 from cortex.frontend import pointwise
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import Operand
+from cortex.frontend.torch.aten import AtenMode, as_meta, wrap
 from cortex.frontend.torch.constants import NotConstant, computed_now
-from cortex.frontend.torch.content import Content, Integers, integers
-from cortex.frontend.torch.exact import checked, of_fields
+from cortex.frontend.torch.content import Content, integers
+from cortex.frontend.torch.exact import of_fields
 from cortex.frontend.torch.fields import WHOLE_TYPES, field_tensor, unchangeable
 from cortex.frontend.torch.meta_results import run_on_meta
 from cortex.frontend.torch.number import Number
 from cortex.frontend.torch.numpy_arrays import as_numpy, is_of_numpy
 from cortex.frontend.torch.operators.indexing import meta_index, prepared
-from cortex.frontend.torch.operators.table import Entry, table
-from cortex.frontend.torch.refusals import FLOATS, Unsupported, operator_name, plain_name, unsupported
+from cortex.frontend.torch.operators.table import functions
+from cortex.frontend.torch.refusals import FLOATS, NEVER, NoRule, Unsupported, operator_name, plain_name, remedy
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 from cortex.frontend.torch.tokens import Tokens
 from cortex.frontend.torch.unknown import refuse_unknown
-from cortex.frontend.torch.views import View
 from cortex.ra.ir import Param
 
 INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
@@ -36,14 +36,6 @@ CONSTANT = (
     "computed values are written into a constant tensor of integers or truth values, or one that torch made unseen. "
     "Build it with torch.stack or torch.where instead."
 )
-NARROW = (torch.int16, torch.int8, torch.uint8)
-WRAPPING = (
-    "add", "radd", "sub", "rsub", "mul", "rmul", "pow", "rpow", "neg", "square", "abs", "multiply", "subtract",
-    "negative",
-)  # fmt: skip
-"""Operators whose results may not fit in few bits."""
-NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
-"""Torch's functions know some arguments by NumPy's names too."""
 
 
 class Dispatcher:
@@ -56,6 +48,9 @@ class Dispatcher:
         self.tokens = Tokens()
         self.made: dict[int, list[TorchTensor]] = {}
         """Symbolic tensors by their storage, which they share with what torch makes of them unseen."""
+        self.outermost: Any = None
+        """The function that torch writes in Python, and the user calls, which is running."""
+        self.aten = AtenMode(self.symbolic, computed_now, NotConstant)
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function(*args, **kwargs)` gives, some argument of which is symbolic."""
@@ -70,18 +65,33 @@ class Dispatcher:
         exact = of_fields(function, args, kwargs)
         if exact is not None:
             return self.noted(self.symbolic(exact))
-        entry = table().get(function)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             why = None
             try:
-                if entry is not None:
-                    return self._run(function, entry, args, kwargs)
+                return self.noted(self._run(function, args, kwargs))
             except Unsupported as error:
-                why = f"{operator_name(function)}: {error}"
+                why = error
             try:
                 return self._of_constants(function, args, kwargs)
             except NotConstant:
-                raise (unsupported(function) if why is None else fail(why)) from None
+                outermost = self.outermost or function
+                text = remedy(plain_name(outermost), str(why)) if isinstance(why, NoRule) else why
+                raise fail(f"{operator_name(outermost)}: {text}") from None
+
+    def _run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """By a function of its own, or as torch breaks it down."""
+        if function in INDEXED:
+            args = (args[0], prepared(args[1]), *args[2:])
+        args = tuple(self.symbolic(a) for a in args)
+        kwargs = {name: self.symbolic(a) for name, a in kwargs.items()}
+        own = functions().get(function)
+        if own is None:
+            if (name := plain_name(function)) in NEVER:
+                raise Unsupported(remedy(name))
+            return _told(self.outermost or function, self.aten.run, function, args, kwargs)
+        meta = _told(function, _of_index, function, args) if function in INDEXED else None
+        _bind(own, args, kwargs)
+        return wrap(plain_name(function), own(*args, **kwargs), meta)
 
     def _of_constants(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What torch computes now; tensors that share elements with an argument must not be changed later."""
@@ -96,19 +106,14 @@ class Dispatcher:
             return self.noted(TorchTensor(constant(x), meta_of(x), CONSTANT)) if x.is_floating_point() else x
         return type(x)(map(self._as_constant, x)) if type(x) in (list, tuple) else x
 
-    def _run(self, function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if function in INDEXED:
-            args = (args[0], prepared(args[1]), *args[2:])
-        args = tuple(self.symbolic(a) for a in args)
-        kwargs = {NUMPY_NAMES.get(name, name): self.symbolic(a) for name, a in kwargs.items()}
-        if kwargs.get("out", self) is None:
-            del kwargs["out"]
-        meta = _on_meta(function, args, kwargs) if entry.checked else None
-        _bind(entry.run, args, kwargs)
-        result = entry.run(*args, **kwargs)
-        if isinstance(result, Value) and isinstance(meta, torch.Tensor) and meta.dtype in WHOLE_TYPES:
-            result = entry.run(*map(checked, args), **kwargs)  # torch computes with integers, and this with floats
-        return self.noted(_wrap(function, result, meta))
+    @contextmanager
+    def within(self, function: Any) -> Iterator[None]:
+        """Errors name `function`, unless it is called by another that torch writes in Python."""
+        before, self.outermost = self.outermost, self.outermost or function
+        try:
+            yield
+        finally:
+            self.outermost = before
 
     def noted(self, result: Any) -> Any:
         """`result`, which is remembered if it is a symbolic tensor."""
@@ -187,31 +192,25 @@ def constant(x: torch.Tensor) -> Content:
     return pointwise.comparison("ne", value, pointwise.fill(0.0)) if x.dtype is torch.bool else value
 
 
-def _on_meta(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What torch makes of the shapes and element types; its errors are the user's."""
+def _told(function: Any, run: Callable[..., Any], *args: Any) -> Any:
+    """What `run` gives; what torch says against the arguments of `function` is told the user."""
     try:
-        given = [meta_index(a) if function in INDEXED and i == 1 else _meta(a) for i, a in enumerate(args)]
-        return run_on_meta(function, given, {name: _meta(a) for name, a in kwargs.items()})
-    except NotImplementedError:
-        return None  # it needs values: the implementation says so
-    except (RuntimeError, TypeError, IndexError, ValueError) as error:
-        if "meta tensor" in str(error):
-            return None
+        return run(*args)
+    except (NotImplementedError, RuntimeError, TypeError, IndexError, ValueError) as error:
         said = str(error).splitlines()[0]
         raise fail(f"{operator_name(function)}: {FLOATS if 'scalar types: Long' in said else said}") from None
 
 
-def _meta(x: Any) -> Any:
-    match x:
-        case TorchTensor():
-            return x._cortex_meta
-        case list():
-            return [_meta(each) for each in x]
-        case tuple() if type(x) is tuple:
-            return tuple(_meta(each) for each in x)
-        case slice():
-            return slice(*map(_meta, (x.start, x.stop, x.step)))
-    return x
+def _of_index(function: Any, args: tuple[Any, ...]) -> Any:
+    """What torch says of `x[...]`, read or written; None where that depends on values."""
+    try:
+        return run_on_meta(function, [args[0]._cortex_meta, meta_index(args[1]), *map(as_meta, args[2:])], {})
+    except NotImplementedError:
+        return None
+    except RuntimeError as error:
+        if "meta tensor" in str(error):
+            return None
+        raise
 
 
 @lru_cache(maxsize=4096)
@@ -230,42 +229,3 @@ def _bind(run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """Refuse arguments that the implementation does not know."""
     if why := _why_unbound(run, len(args), tuple(kwargs)):
         raise Unsupported(why)
-
-
-def _wrap(function: Any, result: Any, meta: Any) -> Any:
-    """The result as the user's code sees it; `meta` is what torch says it is, where torch was asked."""
-    match result:
-        case TorchTensor() | None:
-            return result
-        case View() if meta is not None and not _shares(meta, result.base._cortex_meta):
-            return _tensor(function, result.read(result.base._cortex_content()), meta)  # a copy, says torch
-        case View() | Value() | Integers():
-            return _tensor(function, result, meta)
-        case list() | tuple():
-            metas = [None] * len(result) if meta is None else list(meta)
-            wrapped = [_wrap(function, each, m) for each, m in zip(result, metas, strict=True)]
-            if meta is None:
-                return type(result)(wrapped)
-            return type(meta)(wrapped)
-    return result
-
-
-def _tensor(function: Any, held: Content | View, meta: torch.Tensor | None) -> TorchTensor:
-    if meta is None:
-        return TorchTensor(held)
-    if meta.dtype not in (torch.float32, torch.bool, *WHOLE_TYPES):
-        raise Unsupported(f"it gives {meta.dtype}, and compiled modules compute in torch.float32. Write x.float().")
-    if meta.dtype in NARROW and plain_name(function).strip("_") in WRAPPING:
-        raise Unsupported(f"it gives {meta.dtype}, whose numbers wrap around. Write x.long() or x.float().")
-    if not isinstance(held, View):
-        if tuple(held.shape) != tuple(meta.shape):
-            raise InternalError(f"{operator_name(function)}: traced as {held.shape}, but torch gives {meta.shape}")
-        if isinstance(held, Value) and held.dtype == "bool" and meta.dtype is not torch.bool:
-            held = pointwise.as_float(held)
-        if isinstance(held, Value) and held.dtype != "bool" and meta.dtype is torch.bool:
-            held = pointwise.comparison("ne", held, pointwise.fill(0.0))
-    return TorchTensor(held, meta)
-
-
-def _shares(x: torch.Tensor, y: torch.Tensor) -> bool:
-    return bool(x.untyped_storage()._cdata == y.untyped_storage()._cdata)

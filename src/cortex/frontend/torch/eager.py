@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cortex.frontend.rounding import LAST_BIT
-from cortex.frontend.torch.entry import Entry
 from cortex.frontend.torch.kept_objects import kept_objects
+from cortex.frontend.torch.leaves import leaves
 from cortex.frontend.torch.outside import Changes, Outside
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.torch_entry import TorchEntry
 
 
 class TooLong(BaseException):
@@ -63,7 +65,9 @@ class LastBit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return x * (1 + LAST_BIT * (2 * up - 1))
 
 
-def run_eagerly(entry: Entry, arguments: dict[str, Any], counting: Counting, seed: int | None = None) -> dict[str, Any]:
+def run_eagerly(
+    entry: TorchEntry, arguments: dict[str, Any], counting: Counting, seed: int | None = None
+) -> dict[str, Any]:
     """The tensors and numbers that a call of the module gives, by where in its result they are.
 
     With `seed`, from inputs of operations that are changed in the last bit.
@@ -82,7 +86,7 @@ def run_eagerly(entry: Entry, arguments: dict[str, Any], counting: Counting, see
 
 
 @contextmanager
-def _evaluating(entry: Entry) -> Iterator[None]:
+def _evaluating(entry: TorchEntry) -> Iterator[None]:
     """Compiled modules compute what modules do in evaluation."""
     parts = [part for module in entry.modules.values() for part in module.modules() if part.training]
     for part in parts:
@@ -92,23 +96,3 @@ def _evaluating(entry: Entry) -> Iterator[None]:
     finally:
         for part in parts:
             part.training = True
-
-
-def leaves(result: Any, place: str = "result") -> dict[str, Any]:
-    """The tensors and numbers of a result as arrays, by place: `result[0]`, `result['h']`, `result.c`."""
-    match result:
-        case torch.Tensor():
-            return {place: result.detach().cpu().to(torch.float64).numpy().copy()}
-        case bool() | int() | float():
-            return {place: float(result)}
-        case dict():
-            parts = [(f"[{key!r}]", x) for key, x in result.items()]
-        case tuple() if hasattr(result, "_fields"):
-            parts = [(f".{name}", getattr(result, name)) for name in result._fields]
-        case list() | tuple():
-            parts = [(f"[{i}]", x) for i, x in enumerate(result)]
-        case _ if dataclasses.is_dataclass(result) and not isinstance(result, type):
-            parts = [(f".{f.name}", getattr(result, f.name)) for f in dataclasses.fields(result)]
-        case _:
-            return {}
-    return {name: x for step, part in parts for name, x in leaves(part, place + step).items()}

@@ -97,7 +97,16 @@ def _element(fn: str, a: int | Whole, b: int | Whole) -> int | Whole:
 
 
 def _known(fn: str, a: int, b: int) -> int:
-    return {"add": a + b, "sub": a - b, "mul": a * b}[fn]
+    match fn:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "floordiv":
+            return a // b
+    return a % b
 
 
 def _number(x: int | Whole) -> Any:

@@ -12,7 +12,9 @@ from cortex.frontend.builder import builder
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.field_arithmetic import compute, is_exact
 from cortex.frontend.signals import NeedsExample
+from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.categories import is_data
 from cortex.frontend.torch.content import integers, whole_field, whole_fields
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 
@@ -31,6 +33,20 @@ def field_tensor(x: Attribute) -> TorchTensor:
     return made
 
 
+def ask_element_types() -> None:
+    """Make the classes of numbers that became tensors facts of the nodes: code asks for an element type."""
+    tracer: Any = builder()
+    for x in getattr(tracer, "typed_by_values", ()):
+        sample = x._cortex_sample()
+        first = next(iter(sample), 0) if isinstance(sample, list | tuple) else sample
+        if isinstance(first, bool | np.bool_ | np.floating) and not isinstance(first, np.float32):
+            raise fail(
+                f"an element type is asked for, and torch makes a tensor of {torch.as_tensor(first).dtype} of "
+                f"node.{x._cortex_name}, which is float32 here. Give the type: torch.tensor(..., dtype=torch.float32)."
+            )
+        x._cortex_ask_class()
+
+
 def _field_tensor(x: Attribute) -> TorchTensor:
     parts: Any = x if hasattr(x, "_cortex_item") else None
     if parts is not None:
@@ -40,6 +56,9 @@ def _field_tensor(x: Attribute) -> TorchTensor:
     is_list = isinstance(x._cortex_sample(), list | tuple)
     if is_list and parts is not None:
         parts._cortex_ask_length()
+    if parts is not None and not is_data(x._cortex_sample()):
+        tracer: Any = builder()
+        tracer.typed_by_values.append(parts)
     if whole and parts is not None and len(shape) == 1 and not (_is_tensor(x) and shape == (1,)):
         return TorchTensor(whole_fields(x, shape[0]), meta_tensor(shape, _whole_type(x)), frozen)
     if whole and all(n == 1 for n in shape):

@@ -11,7 +11,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from cortex.errors import StructureError
 from cortex.frontend.spans import fail
+from cortex.frontend.state import StateRecord
 
 Path: TypeAlias = tuple[Any, ...]
 """The keys that lead to a part."""
@@ -28,10 +30,13 @@ PLAIN = (str, int, float, bool, type(None))
 
 @dataclass(frozen=True)
 class Form:
-    """A tensor ("tensor"), a plain value that is always the same ("plain"), or a collection of forms."""
+    """A tensor ("tensor"), a plain value that is always the same ("plain"), or a collection of forms.
 
-    kind: Literal["tensor", "plain", "tuple", "list", "dict", "record"]
-    make: Any = None  # the plain value; the class of a record; a tensor's element type unless that is float32
+    A list to which the calls below add, and so of any length, is "grown".
+    """
+
+    kind: Literal["tensor", "plain", "tuple", "list", "dict", "record", "grown"]
+    make: Any = None  # the plain value; the class of a record; a tensor's element type unless that is float32; the name
     keys: tuple[Any, ...] = ()
     parts: tuple[Form, ...] = ()
 
@@ -65,16 +70,18 @@ class Form:
             return tensor(states[0])
         return self.rebuild([tensor(typed(x, kind)) for x, kind in zip(states, self.types(), strict=True)])
 
-    def rebuild(self, tensors: list[Any]) -> Any:
-        """The result with these tensors."""
-        return tensors[0] if self.kind == "tensor" else self._rebuild(iter(tensors))
+    def rebuild(self, tensors: list[Any], grown: Callable[[str], Any] = lambda name: None) -> Any:
+        """The result with these tensors, and what `grown` gives in place of lists to which calls add."""
+        return tensors[0] if self.kind == "tensor" else self._rebuild(iter(tensors), grown)
 
-    def _rebuild(self, tensors: Iterator[Any]) -> Any:
+    def _rebuild(self, tensors: Iterator[Any], grown: Callable[[str], Any]) -> Any:
         if self.kind == "tensor":
             return next(tensors)
         if self.kind == "plain":
             return self.make
-        values = [part._rebuild(tensors) for part in self.parts]
+        if self.kind == "grown":
+            return grown(self.make)
+        values = [part._rebuild(tensors, grown) for part in self.parts]
         match self.kind:
             case "tuple":
                 return tuple(values)
@@ -92,6 +99,8 @@ class Form:
                 return "a tensor" if self.make is None else f"a tensor of {self.make}"
             case "plain":
                 return repr(self.make)
+            case "grown":
+                return "a list that grows"
             case "tuple":
                 return f"({', '.join(part.text() for part in self.parts)})"
             case "list":
@@ -103,7 +112,15 @@ class Form:
 
 def typed(state: Any, kind: str | None) -> Any:
     """A state, an array of float32, as an array of the element type that was stored in it."""
-    return state if kind is None else state.astype(kind)
+    if kind is None:
+        return state
+    if kind != "bool" and not (abs(state) < EXACT).all():
+        raise StructureError(
+            f"the result has an integer that is not below {EXACT}, or is none. Integers are computed in single "
+            "precision, which does not hold all that are larger. Return floats, x.float(), or compute with Python's "
+            "numbers on the nodes: a field that is computed from fields alone is exact."
+        )
+    return state.astype(kind)
 
 
 def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
@@ -126,6 +143,51 @@ def varying(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
     return found
 
 
+def grown(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
+    """Where lists of tensors are of different lengths in two forms; None where the forms differ otherwise."""
+    if a == b:
+        return set()
+    if a.kind == b.kind == "list" and len({*a.parts, *b.parts}) == 1 and a.keys != b.keys:
+        return {at}
+    if a.kind == b.kind == "list" and not (a.parts and b.parts):
+        return {at}
+    if (a.kind, a.make, a.keys) != (b.kind, b.make, b.keys):
+        return None
+    inner = [grown(mine, theirs, (*at, key)) for key, mine, theirs in zip(a.keys, a.parts, b.parts, strict=True)]
+    return None if None in inner else {path for each in inner for path in each or ()}
+
+
+@dataclass(frozen=True)
+class Grown:
+    """In place of a list in a result, to which the calls below add."""
+
+    name: str
+
+
+def without_lists(x: Any, paths: Collection[Path], at: Path = ()) -> tuple[Any, dict[str, list[Any]]]:
+    """A result with `Grown` in place of the lists at these places, and the lists by name."""
+    if at in paths and type(x) is list:
+        name = "_".join(["returned", *map(str, at)])
+        return Grown(name), {name: x}
+    found: dict[str, list[Any]] = {}
+
+    def inside(key: Any, value: Any) -> Any:
+        made, lists = without_lists(value, paths, (*at, key))
+        found.update(lists)
+        return made
+
+    if not any(path[: len(at)] == at and len(path) > len(at) for path in paths):
+        return x, found
+    match x:
+        case tuple() if hasattr(x, "_fields"):
+            return _record(type(x), x._fields, [inside(*each) for each in zip(x._fields, x, strict=True)]), found
+        case tuple() | list():
+            return type(x)(inside(i, value) for i, value in enumerate(x)), found
+        case dict():
+            return {key: inside(key, value) for key, value in x.items()}, found
+    return x, found
+
+
 def _is_numeric(form: Form) -> bool:
     """A tensor or a number; but not of truth values, whose sums are others than those of 0 and 1."""
     return form.make != "bool" if form.kind == "tensor" else _is_number(form.make)
@@ -139,10 +201,19 @@ def _is_number(x: Any) -> bool:
 def _record(made: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
     if hasattr(made, "_make"):
         return made._make(values)
+    if made is StateRecord:
+        return StateRecord(dict(zip(keys, values, strict=True)))
     record: Any = object.__new__(made)  # without __init__, which may take other arguments
     for key, value in zip(keys, values, strict=True):
         object.__setattr__(record, key, value)
     return record
+
+
+def parts_of(value: Any) -> list[Any] | None:
+    """What a collection holds; None of anything else."""
+    if isinstance(value, tuple | list | StateRecord):
+        return list(value)
+    return list(value.values()) if isinstance(value, dict) else None
 
 
 def flatten(result: Any, kind_of: KindOf, numbers: Collection[Path] = ()) -> tuple[Form, list[Any]]:
@@ -163,8 +234,12 @@ def _form(x: Any, kind_of: KindOf, tensors: list[Any], numbers: Collection[Path]
             keys, values, kind = tuple(range(len(x))), list(x), "tuple" if isinstance(x, tuple) else "list"
         case dict():
             keys, values, kind = tuple(x), list(x.values()), "dict"
+        case StateRecord():
+            keys, values, kind = tuple(x._tensors), list(x), "record"
         case _ if isinstance(x, PLAIN):
             return Form("plain", x)
+        case Grown(name):
+            return Form("grown", name)
         case _ if dataclasses.is_dataclass(x) and not isinstance(x, type):
             keys = tuple(f.name for f in dataclasses.fields(x))
             values, kind = [getattr(x, key) for key in keys], "record"

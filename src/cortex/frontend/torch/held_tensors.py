@@ -18,7 +18,8 @@ import torch
 
 from cortex.frontend.spans import is_library
 from cortex.frontend.torch.digest import digest
-from cortex.frontend.torch.outside import TORCHS_OWN, ClassAttributes
+from cortex.frontend.torch.if_loaded import torchs_own
+from cortex.frontend.torch.outside import ClassAttributes
 from cortex.frontend.torch.rebuild import names_in
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _places(entry: Entry) -> Iterator[tuple[str, Any]]:
     for label, module in entry.modules.items():
         for path, part in module.named_modules():
             prefix = "".join(f"{name}." for name in (label, path) if name)
-            own = {name: value for name, value in vars(part).items() if name not in TORCHS_OWN}
+            own = {name: value for name, value in vars(part).items() if name not in torchs_own()}
             yield from ((prefix + name, value) for name, value in own.items())
             for cls in type(part).__mro__:
                 if cls.__module__.split(".")[0] != "torch" and cls is not object:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import eq, is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cortex.frontend.builder import is_tracing
-from cortex.frontend.spans import fail
+from cortex.frontend.computed import FUNCTIONS, SYMBOLS, Computed
+from cortex.frontend.spans import fail, user_span
 from cortex.frontend.torch.calls import said
-from cortex.frontend.torch.steps import NOWHERE, Meant, Steps, follow, text
+from cortex.frontend.torch.steps import NOWHERE, Meant, Step, Steps, follow, text
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
@@ -29,19 +29,17 @@ HASH = 0x5EED
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """A function of a node: does one way from it lead to what another one leads to, or to a constant?"""
+class ComparedWith:
+    """A function of a node: does a way from it lead to an object of the user's code?"""
 
-    left: Steps
-    right: Steps | None
-    constant: Any
+    way: Steps
+    other: Any
     how: Callable[[Any, Any], Any]
 
     def __call__(self, node: Any) -> bool | None:
-        """None where a way leads nowhere."""
+        """None where the way leads nowhere."""
         try:
-            left = follow(node, self.left)
-            return bool(self.how(left, self.constant if self.right is None else follow(node, self.right)))
+            return bool(self.how(follow(node, self.way), self.other))
         except NOWHERE:
             return None
 
@@ -52,24 +50,25 @@ def is_same(b: TorchBuilder, left: Any, right: Any) -> bool:
         return True
     if not hasattr(left, "_cortex_steps"):
         left, right = right, left
-    return _ask(b, left._cortex_steps, right, is_, "is")
+    return _ask(b, left._cortex_steps, right, "is")
 
 
 def is_equal(b: TorchBuilder, left: Any, right: Any) -> bool:
     """Are two nodes equal, by the `==` of their class?"""
-    return _ask(b, left._cortex_steps, right, eq, "==")
+    return _ask(b, left._cortex_steps, right, "equals")
 
 
-def _ask(b: TorchBuilder, left: Steps, other: Any, how: Callable[[Any, Any], Any], sign: str) -> bool:
+def _ask(b: TorchBuilder, left: Steps, other: Any, how: Literal["is", "equals"]) -> bool:
     right: Steps | None = getattr(other, "_cortex_steps", None)
-    if how is is_ and right is not None and _is_below(b, left, right):
+    if how == "is" and right is not None and _is_below(b, left, right):
         return False
-    shown = f"object_{id(other)}" if right is None else said(right)
+    step: Step = Computed(how, (left, right), user_span())
     if right is None:
         b.model.kept.append(other)  # so that its id stays its own
-    meant = b.accessors.meant
-    function = Compared(meant(left), None if right is None else meant(right), other if right is None else None, how)
-    name = b.accessors.name((Meant(f"({said(left)} {sign} {shown})", function),))
+        shown = f"({said(left)} {SYMBOLS[how]} object_{id(other)})"
+        step = Meant(shown, ComparedWith(b.accessors.meant(left), other, FUNCTIONS[how]))
+    name = b.accessors.name((step,))
+    b.accessors.may_lack(name)
     b.knowledge.tags.setdefault(name)
     return bool(b.facts.ask(ValueOf(name)))
 
@@ -77,7 +76,7 @@ def _ask(b: TorchBuilder, left: Steps, other: Any, how: Callable[[Any, Any], Any
 def _is_below(b: TorchBuilder, left: Steps, right: Steps) -> bool:
     """Is one the node itself, and the other one on which it calls its own routine? Else that would never end."""
     other = left or right
-    return not (left and right) and any(cut.steps == other and cut.role is b.role for cut in b.cuts)
+    return not (left and right) and any(cut.steps == other and cut.role is b.role and not cut.numbers for cut in b.cuts)
 
 
 class NodeId(int):

@@ -6,15 +6,19 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
-"""For each argument its name and what it is: ("node",), ("tensor",), or the type and value of a constant."""
+"""For each argument its name and what it is: ("node",), ("tensor",), ("int",) or ("float",) where the number is data of
+the request, or the type and value of a constant."""
+Numbers = Literal["usual", "data", "constants"]
+"""Which numbers are data: all but defaults, all, or none."""
 
+NUMBERS = (int, float)
 MOST_KINDS = 64
 CLASS = vars(object)["__class__"]
 """What says which class an object is of, unless a class says something else of its instances."""
@@ -34,6 +38,8 @@ class Interface:
     """Tensors that it computes with and that are in no state_dict."""
     compiled_in: Mapping[str, str] = field(default_factory=dict)
     """Digests of the tensors whose elements are part of the program; see held_tensors.py."""
+    names_states: bool = False
+    """Is it a model function, whose results are states by name?"""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
@@ -84,7 +90,7 @@ class Interface:
         kinds = {self.kinds.get(each) for each in set(map(type, batch))}
         return len(kinds) == 1 and None not in kinds
 
-    def constants(self, arguments: dict[str, Any]) -> Constants:
+    def constants(self, arguments: dict[str, Any], numbers: Numbers = "usual") -> Constants:
         """What tells calls apart that have to be compiled separately."""
         found: list[Any] = []
         nodes: tuple[str, ...] | None = None
@@ -100,6 +106,9 @@ class Interface:
                 if name not in nodes and (content := Content.of(value)) is not None:
                     found.append((name, type(value), content.text))
                     continue
+            elif type(value) in NUMBERS and numbers != "constants" and not self._is_usual(name, value, numbers):
+                found.append((name, type(value).__name__))
+                continue
             elif value is None or isinstance(value, PLAIN):
                 found.append((name, type(value), value))
                 continue
@@ -108,6 +117,12 @@ class Interface:
             if type(value) not in FRESH:
                 self._remember(type(value), what)
         return tuple(found)
+
+    def _is_usual(self, name: str, value: Any, numbers: Numbers) -> bool:
+        """Is it the default of a parameter, where such numbers are constants?"""
+        if numbers == "data" or (parameter := self.signature.parameters.get(name)) is None:
+            return False
+        return type(parameter.default) is type(value) and repr(parameter.default) == repr(value)
 
     @cached_property
     def kinds(self) -> dict[type, str]:

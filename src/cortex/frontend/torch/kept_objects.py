@@ -10,12 +10,13 @@ from types import CellType
 from typing import Any
 
 import numpy as np
-import torch
+
+from cortex.frontend.torch.if_loaded import is_torch_module, is_torch_tensor, torch_if_loaded
 
 MOST_OBJECTS = 50_000
 MOST_BYTES = 1 << 26
-IMMUTABLE = (str, bytes, int, float, complex, bool, type(None), np.generic, type, types.ModuleType, torch.dtype)
-CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, torch.nn.Module)
+IMMUTABLE = (str, bytes, int, float, complex, bool, type(None), np.generic, type, types.ModuleType)
+CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 COLLECTIONS = (dict, list, set, deque)
 ABSENT = object()
 
@@ -62,10 +63,10 @@ def _kept(roots: list[Any]) -> list[Undo]:
     stack = list(roots)
     while stack:
         x = stack.pop()
-        if id(x) in seen or isinstance(x, (*IMMUTABLE, *CODE)):
+        if id(x) in seen or isinstance(x, (*IMMUTABLE, *CODE)) or _is_of_torch(x):
             continue
         seen[id(x)] = x
-        if isinstance(x, torch.Tensor | np.ndarray):
+        if isinstance(x, np.ndarray) or is_torch_tensor(x):
             left -= x.nbytes
             undo.append(_data(x) if left >= 0 else _nothing)
         else:
@@ -74,6 +75,12 @@ def _kept(roots: list[Any]) -> list[Undo]:
         if len(seen) > MOST_OBJECTS or left < 0:
             raise TooMany
     return undo
+
+
+def _is_of_torch(x: Any) -> bool:
+    """Is it a module, which is kept elsewhere, or something of torch that never changes?"""
+    torch = torch_if_loaded()
+    return torch is not None and (is_torch_module(x) or isinstance(x, torch.dtype))
 
 
 def _nothing() -> None:
@@ -142,7 +149,7 @@ def _data(x: Any) -> Undo:
 
     def undo() -> None:
         if x._version != version:
-            with torch.no_grad():
+            with torch_if_loaded().no_grad():
                 x.copy_(kept)
 
     return undo

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 from cortex.errors import ModelError
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
-from cortex.frontend.torch.calls import PASSING, Relation
+from cortex.frontend.torch.calls import PASSING, Relation, said
+from cortex.frontend.torch.collected import added_by
 from cortex.frontend.torch.looks import Look
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
+from cortex.frontend.torch.passed_numbers import Group, Numbers, at_item, depends_on_item, for_all, of_item
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
-from cortex.ra.ir import Hop, Item, Length, Let, Slot, State
+from cortex.ra.ir import Gather, Hop, Item, Length, Let, Slot, State
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,9 @@ class Traced:
             found = self.builder.facts.oracle.sample(*self.builder.where(way))
             return found is not None and found is not ABSENT and not (isinstance(found, list | tuple) and not found)
         return False
+
+
+MOST_RELATIONS = 256
 
 
 class Links:
@@ -61,6 +67,10 @@ class Links:
         """What calls of each role were seen to call, for each kind that was traced."""
         self.decided_by: set[str] = set()
         """Relations to calls that decide something, whether or not results depend on them (see looks.py)."""
+        self._numbers: dict[tuple[str, str, Steps], set[Any]] = {}
+        """What calls of each role, by the role of the caller and the way, were seen to be given."""
+        self._numbers_by_kind: set[str] = set()
+        """Roles that are given numbers which are computed in another way for other kinds of the caller."""
         self._by_kind: set[str] = set()
         """Roles that some call makes for some kinds of its node, and not for others that have such nodes too."""
 
@@ -73,14 +83,20 @@ class Links:
         self._partly_called.clear()
         self._lists.clear()
         self._traces.clear()
+        self._numbers.clear()
+        self._numbers_by_kind.clear()
         self._by_kind.clear()
         self.decided_by.clear()
+        self._split.clear()
+        self._supposed.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
         for relation in self.relations.values():
             relation.users.clear()
         self._traces.clear()
+        self._numbers.clear()
+        self._numbers_by_kind.clear()
         self._by_kind.clear()
         self.decided_by.clear()
 
@@ -93,7 +109,7 @@ class Links:
         """Are the arguments that calls of this role compute for others nodes of their own?"""
         return tag in self._split
 
-    def itemize(self, name: str) -> None:
+    def itemize(self, name: str) -> NoReturn:
         """Take the items of a list for slots of their own."""
         self.itemized[name] = self._known_callers
         for relation, base in self._lists.items():
@@ -107,15 +123,15 @@ class Links:
 
     def made(self, b: TorchBuilder, cut: Cut) -> None:
         """A call is made."""
-        self._relation(b, cut.role, cut.steps, looks_up=False, inherits=cut.inherits)
+        self._relation(b, cut.role, cut.steps, looks_up=False, cut=cut)
 
     def hop(self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool = False) -> Hop:
         """The way to the node that stands for the call of `role` on what the steps lead to."""
         if b.model.mode == "calls":
-            inherits = next((c.inherits for c in reversed(b.cuts) if c.role is role and c.steps == steps), ())
+            cut = next((c for c in reversed(b.cuts) if c.role is role and c.steps == steps), None)
             if looks_up:
                 self.ask_who_called([role.tag])
-            name, is_list = self._relation(b, role, steps, looks_up=looks_up, inherits=inherits)
+            name, is_list = self._relation(b, role, steps, looks_up=looks_up, cut=cut)
             if role.result is None:
                 self._supposed.add(role.tag)
                 self._use(b, name)
@@ -129,11 +145,40 @@ class Links:
         last = steps[-1] if steps else None
         return Item(name, last.key) if is_list and isinstance(last, At) and isinstance(last.key, int) else Slot(name)
 
+    def gathered(self, b: TorchBuilder, role: Role, steps: Steps, collection: str) -> str:
+        """The name of the list of all calls that add to a collection, from the call of `role` on."""
+        start = self.hop(b, role, steps)
+        if not isinstance(start, Slot):
+            raise fail(
+                f"'{collection}' is used after calls of {role.tag} on the items of a list have added to it. Let one "
+                "call go through the items: a method that is called on the node that has the list."
+            )
+        name = f"{start.name}_{collection}"
+        if name not in self.relations:
+            added = added_by(b.knowledge)
+            self.relations[name] = Relation(
+                role.tag, steps, True, False, (), self._split, collection=collection, start=start.name, added=added
+            )
+        b.accessors.relate(name, self.relations[name])
+        b.knowledge.gathers[name] = Gather(name, start.name, collection)
+        if not b.tag.endswith(PASSING):
+            self._use(b, name)
+        return name
+
+    def follow_for_collection(self, b: TorchBuilder, hop: Hop) -> None:
+        """A call adds to a collection what another one adds, so that it depends on it."""
+        self._use(b, hop.name)
+        if isinstance(hop, Item):
+            b.knowledge.same_length[hop.name] = b.accessors.name(self.relations[hop.name].steps)
+            b.facts.ask(Length(hop.name))
+
     def _use(self, b: TorchBuilder, name: str) -> None:
         """The results of these calls depend on those that a relation leads to."""
         relation = self.relations[name]
         relation.users.add(b.tag)
         self._note(b, name, relation.is_list)
+        if relation.start:
+            self._use(b, relation.start)
 
     def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
         b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)
@@ -146,28 +191,101 @@ class Links:
         return isinstance(around, NodeList | NodeTuple) and b.accessors.name(steps[:-1]) not in self.itemized
 
     def _relation(
-        self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool, inherits: tuple[tuple[str, str], ...]
+        self, b: TorchBuilder, role: Role, steps: Steps, *, looks_up: bool, cut: Cut | None
     ) -> tuple[str, bool]:
         """The name of the relation from calls like this one to those, and whether it is a list."""
         is_list = self._is_item(b, steps)
         way = steps[:-1] if is_list else steps
-        stem = "_".join([identifier(way), *(["of"] if looks_up else []), role.tag])
+        inherits, numbers = ((), ()) if cut is None else (cut.inherits, () if looks_up else cut.numbers)
+        if is_list and numbers:
+            return self._group(b, role, steps, inherits, numbers), True
+        name = self._named(b, role.tag, way, looks_up, inherits, numbers, (is_list, role.is_top_down))
+        self.relations[name].callers.add(b.tag)
+        return name, is_list
+
+    def _named(
+        self,
+        b: TorchBuilder,
+        tag: str,
+        way: Steps,
+        looks_up: bool,
+        inherits: tuple[tuple[str, str], ...],
+        numbers: Numbers,
+        form: tuple[bool, bool],
+    ) -> str:
+        """The name of a relation, always the same one; `form` says whether it is a list, and goes down."""
+        stem = "_".join([identifier(way), *(["of"] if looks_up else []), tag])
         name, number = stem, 2
-        wanted = (way, inherits)
-        while (known := self.relations.get(name)) is not None and (known.steps, known.inherits) != wanted:
+        wanted = (way, inherits, numbers)
+        while (known := self.relations.get(name)) is not None and (
+            known.steps,
+            known.inherits,
+            known.numbers,
+        ) != wanted:
             name, number = f"{stem}_{number}", number + 1
         if name not in self.relations:
-            self.relations[name] = Relation(
-                role.tag, way, is_list, role.is_top_down, inherits, self._split, looks_up=looks_up
-            )
-            if is_list:
+            self.relations[name] = Relation(tag, way, *form, inherits, self._split, looks_up=looks_up, numbers=numbers)
+            if form[0]:
                 self._lists[name] = b.accessors.name(way)
-        self.relations[name].callers.add(b.tag)
+            if number > MOST_RELATIONS:
+                raise too_many_relations(b, tag, way)
         b.accessors.relate(name, self.relations[name])
-        return name, is_list
+        return name
+
+    # Calls on items of lists that are given numbers.
+
+    def _group(
+        self, b: TorchBuilder, role: Role, steps: Steps, inherits: tuple[tuple[str, str], ...], given: Numbers
+    ) -> str:
+        """The relation to calls on items of a list that are given numbers, as far as it is known by then."""
+        way, last = steps[:-1], steps[-1]
+        assert isinstance(last, At)
+        assert isinstance(last.key, int)
+        at, count = last.key, len(b.places[way])
+        numbers = of_item(given, way, at)
+        for group in b.groups:
+            if (group.role, group.way, group.inherits) == (role.tag, way, inherits) and group.takes(at, numbers):
+                return group.name
+        name = self._fitting(role.tag, way, inherits, {at: numbers}, count)
+        if name is None:
+            name = self._named(b, role.tag, way, False, inherits, numbers, (True, role.is_top_down))
+        b.groups.append(Group(role.tag, way, inherits, name, {at: numbers}))
+        b.accessors.relate(name, self.relations[name])
+        return name
+
+    def _fitting(
+        self, tag: str, way: Steps, inherits: tuple[tuple[str, str], ...], numbers: dict[int, Numbers], count: int
+    ) -> str | None:
+        """A known relation that gives items these numbers; first of all one for any number of items."""
+        found = [
+            name
+            for name, r in self.relations.items()
+            if (r.role, r.steps, r.inherits, r.looks_up) == (tag, way, inherits, False)
+            and all(_at_item(r.numbers, at, count) == each for at, each in numbers.items())
+        ]
+        return min(found, key=lambda name: not depends_on_item(self.relations[name].numbers), default=None)
+
+    def _settle_groups(self, b: TorchBuilder) -> None:
+        """Find the relations for the calls of groups, of which all are known now."""
+        for group in b.groups:
+            count = len(b.places[group.way])
+            relation = self.relations[group.name]
+            name = self._fitting(group.role, group.way, group.inherits, group.numbers, count)
+            if name is None:
+                numbers = for_all(group.numbers, count)
+                if numbers is None:
+                    self.itemize(b.accessors.name(group.way))
+                self._named(b, group.role, group.way, False, group.inherits, numbers, (True, relation.is_top_down))
+                raise Restart
+            if name != group.name:
+                b.accessors.relate(name, self.relations[name])
+                rename_relation(b, group.name, name)
+                group.name = name
+            self.relations[name].callers.add(b.tag)
 
     def settle(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
         """Note the relations that results depend on."""
+        self._settle_groups(b)
         reads = [(let, let.op.path[0]) for let in b.reachable(results) if isinstance(let.op, State)]
         self._refuse_chains(b, reads)
         used = dict.fromkeys(hop for _, hop in reads)
@@ -186,6 +304,8 @@ class Links:
         self._note_called_by_kind(b)
         for name, indices in items.items():
             relation = self.relations.get(name)
+            if relation is not None and relation.collection:
+                continue
             base = name if relation is None else b.accessors.name(relation.steps)
             steps = b.accessors.steps(base) if relation is None else relation.steps
             if len(indices) != len(b.places[steps]):
@@ -222,6 +342,12 @@ class Links:
                 "depends on the node that the call comes from. Store under different names in different methods, or "
                 "call one method and decide in it, by an argument or by a field of the node it is called on."
             )
+        if unclear := sorted(self._asked & self._numbers_by_kind):
+            raise fail(
+                f"what {unclear[0]} stores is read where it is not called, and with which numbers it is called depends "
+                "on the kind of the node that the call comes from. Compute them in one way: "
+                "depth + int(node.is_scope); or store them on the nodes."
+            )
         for role, base in self._partly_called:
             if role in self._asked and base not in self.itemized:
                 self.itemize(base)
@@ -242,12 +368,25 @@ class Links:
         called = frozenset(
             (cut.role.tag, cut.steps[:-1] if self._is_item(b, cut.steps) else cut.steps) for cut in b.cuts
         )
+        self._note_numbers_by_kind(b)
         here = Traced(b, called)
         for other in self._traces.setdefault(b.tag, []):
             for one, two in ((here, other), (other, here)):
                 self._by_kind |= {role for role, way in one.called - two.called if two.has(way)}
         self._traces[b.tag].append(here)
         self.ask_who_called(())
+
+    def _note_numbers_by_kind(self, b: TorchBuilder) -> None:
+        """Note the roles that this kind calls with other numbers than other kinds do, on the same nodes."""
+        given: dict[tuple[str, str, Steps], set[Any]] = {}
+        for cut in b.cuts:
+            if cut.numbers and not self._is_item(b, cut.steps):
+                given.setdefault((b.tag, cut.role.tag, cut.steps), set()).add(cut.numbers)
+        for group in b.groups:
+            given.setdefault((b.tag, group.role, group.way), set()).add(group.name)
+        for key, numbers in given.items():
+            if self._numbers.setdefault(key, numbers) != numbers:
+                self._numbers_by_kind.add(key[1])
 
     def _refuse_chains(self, b: TorchBuilder, reads: list[tuple[Let, Hop]]) -> None:
         """Refuse arguments that depend on results of calls whose arguments are computed by the same node."""
@@ -284,6 +423,36 @@ class Links:
             reached |= found
             todo += found
         return any(r.role in reached for r in passes)
+
+
+def _at_item(numbers: Numbers, at: int, count: int) -> Numbers:
+    return tuple((name, at_item(x, at, count)) for name, x in numbers)
+
+
+def rename_relation(b: TorchBuilder, old: str, new: str) -> None:
+    """Let what a trace reads by one relation be read by another one to the same items."""
+
+    def renamed(hop: Hop) -> Hop:
+        return replace(hop, name=new) if hop.name == old else hop
+
+    def path(x: Any) -> Any:
+        return replace(x, path=tuple(map(renamed, x.path))) if getattr(x, "path", ()) else x
+
+    b.lets = [replace(let, op=path(let.op)) for let in b.lets]
+    known = {path(test): answer for test, answer in b.facts.known.items()}
+    lengths = {test: replace(test, name=new) for test in known if isinstance(test, Length) and test.name == old}
+    b.facts.known = {lengths.get(test, test): answer for test, answer in known.items()}
+    b.knowledge.note_list(new)
+    if old in b.knowledge.same_length:
+        b.knowledge.same_length[new] = b.knowledge.same_length[old]
+
+
+def too_many_relations(b: TorchBuilder, tag: str, way: Steps) -> ModelError:
+    """Calls are given numbers that are computed in more and more ways."""
+    return fail(
+        f"{tag} is called on {said(way)} with numbers that are computed in more than {MOST_RELATIONS} different ways. "
+        "Compute them from the caller's in one way (depth + 1), or make them fields of the nodes."
+    )
 
 
 def no_base_case(model: str) -> ModelError:

@@ -8,6 +8,7 @@ from cortex.errors import ModelError
 from cortex.frontend.builder import Value
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import span_of_function
+from cortex.frontend.torch.collected import Collecting, collect_from_argument, is_longer, learn_argument
 from cortex.frontend.torch.collections_passed import FRESH, Content
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.roles import remembered
@@ -28,13 +29,10 @@ def look_into(b: TorchBuilder, name: str, value: Any, result: Any) -> None:
             "see. Return what they compute instead, and let the caller use that.",
             span,
         )
+    if isinstance(token, Collecting):
+        collect_from_argument(b, name, value)
     if token is list and value:
-        raise ModelError(
-            f"recursive calls append to the list '{name}', and each call is computed by itself. Store what is to be "
-            "collected on the node (node.h = h) and read it from all nodes afterwards: [n.h for n in tree.nodes()], "
-            "where nodes() is a method of the tree that lists them. Or return the sum or the maximum of what is below.",
-            span,
-        )
+        learn_argument(b, name)
     if isinstance(value, dict | set) and token in FRESH:
         if all(type(key) is Unknown for key in value):
             return
@@ -93,7 +91,9 @@ def _left(b: TorchBuilder, result: Any) -> list[tuple[Form, list[str]]]:
 
 
 def refuse_change(b: TorchBuilder, name: str, value: Any, before: tuple[Form, list[Value]]) -> None:
-    """Refuse a call that has changed a computed value that it was given."""
+    """Refuse a call that has changed a computed value that it was given; lists may grow (see collected.py)."""
+    if is_longer(value, before[0]):
+        learn_argument(b, name)
     if named(b.values(value)) != named(before):
         assert b.role.routine is not None
         raise ModelError(

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cortex.frontend.builder import Value
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.torch.calls import PASSING
-from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.collected import Addition
+from cortex.frontend.torch.forms import Form, without_lists
 from cortex.frontend.torch.roles import Role, same_given
 from cortex.frontend.torch.steps import Steps
 
@@ -103,10 +104,17 @@ def outcome(b: TorchBuilder, result: Any) -> Outcome:
         form, values = b.values(value)
         return form, named(values)
 
-    cuts = [(cut.role.tag, cut.steps, {n: named(values) for n, values in cut.passed.items()}) for cut in b.cuts]
+    def entry(item: Any) -> Any:
+        return (item.role.tag, item.steps, item.collection) if isinstance(item, Addition) else left(item)
+
+    cuts = [
+        (cut.role.tag, cut.steps, cut.numbers, {n: named(values) for n, values in cut.passed.items()}) for cut in b.cuts
+    ]
     stored = {name: left(value) for name, value in b.results().items()}
+    result, lists = without_lists(result, b.role.growing)
+    added = {name: [entry(item) for item in items] for name, items in (b.grown | lists).items()}
     returned = left(result)
-    return tuple(b.facts.known.items()), cuts, returned, stored, b.reachable(tuple(lets))
+    return tuple(b.facts.known.items()), cuts, returned, stored, added, b.reachable(tuple(lets))
 
 
 def deciding(b: TorchBuilder, results: tuple[str, ...], rehearse: Rehearse) -> list[Look]:

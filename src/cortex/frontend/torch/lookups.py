@@ -25,7 +25,7 @@ from cortex.frontend.facts import ABSENT
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.signals import Restart
 from cortex.frontend.torch.calls import said
-from cortex.frontend.torch.standins import IndexableNodeField, NodeField, tracing
+from cortex.frontend.torch.standins import NodeField, field_of, tracing
 from cortex.frontend.torch.steps import LookedUp
 from cortex.ra.ir import IsNone
 
@@ -89,7 +89,7 @@ class Lookup(dict[Any, Any]):
 
 def _is_field(key: object) -> bool:
     """Is it a text or an integer of a node?"""
-    if not is_tracing() or type(key) not in (NodeField, IndexableNodeField):
+    if not is_tracing() or not issubclass(type(key), NodeField):
         return False
     return isinstance(cast(NodeField, key)._cortex_sample(), str | int | np.integer)
 
@@ -107,7 +107,7 @@ def _looked_up(table: Table, key: NodeField, default: int | float | None) -> Any
     if sample is ABSENT or sample is None:
         return object()  # it is supposed to be there; what it is then is not known
     if steps not in b.places:
-        b.places[steps] = NodeField(name, steps, path)
+        b.places[steps] = field_of(b, name, steps, path)
     return b.places[steps]
 
 
@@ -184,6 +184,11 @@ def standing_for(held: dict[Any, Any], table: Table) -> Lookup:
 @cache
 def _class(kind: type) -> type[Lookup]:
     return type(kind.__name__, (Lookup,) if kind is dict else (kind, Lookup), {})
+
+
+def is_table(held: dict[Any, Any]) -> bool:
+    """Is it a dictionary of numbers that can be looked up with fields of nodes?"""
+    return bool(held) and _number(held) is not None
 
 
 def _number(held: dict[Any, Any]) -> type | None:

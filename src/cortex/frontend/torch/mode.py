@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.spans import fail
-from cortex.frontend.standin import ATTRIBUTE
+from cortex.frontend.standin import ATTRIBUTE, Attribute
 from cortex.frontend.tensor import Operand
 from cortex.frontend.torch.attribute import torch_attribute
 from cortex.frontend.torch.decompose import decomposed
@@ -20,7 +20,7 @@ from cortex.frontend.torch.dispatch import Dispatcher
 from cortex.frontend.torch.number import Number, as_torch_takes
 from cortex.frontend.torch.operators.factories import checked_placement
 from cortex.frontend.torch.operators.metadata import CONSTANT, OF_META
-from cortex.frontend.torch.operators.table import table
+from cortex.frontend.torch.operators.table import functions
 from cortex.frontend.torch.refusals import RANDOM, REMEDIES, Unsupported, operator_name
 from cortex.frontend.torch.tensor import TorchTensor, meta_of
 
@@ -46,13 +46,15 @@ class TracingMode(TorchFunctionMode):
         if function not in _facts():
             self._note(given)
         if any(map(self._is_symbolic, given)) or (function not in _facts() and any(map(self._is_parameter, given))):
-            written = None if function in table() else decomposed(function)
+            written = None if function in functions() else decomposed(function)
             if function is torch.Tensor.__iter__:
                 return iter(self.dispatcher(torch.Tensor.unbind, args, kwargs))
             if written is None:
                 return self.dispatcher(function, args, kwargs)
-            with self:  # torch has put the mode aside for this call, but the function's own calls are to be seen
-                return written(*args, **kwargs)
+            given = [self._as_tensor(x) for x in args], {name: self._as_tensor(x) for name, x in kwargs.items()}
+            # Torch has put the mode aside for this call, but the function's own calls are to be seen.
+            with self, self.dispatcher.within(function):
+                return written(*given[0], **given[1])
         if getattr(function, "__name__", "") in REMEDIES[RANDOM].split() and not _is_off(args, kwargs):
             raise fail(f"{operator_name(function)}: {RANDOM}")
         if function not in _makers():
@@ -66,6 +68,13 @@ class TracingMode(TorchFunctionMode):
             return made
         with torch._C.DisableTorchFunction():
             return self.dispatcher.noted(TorchTensor(self.dispatcher.constant(made), meta_of(made)))
+
+    def _as_tensor(self, x: Any) -> Any:
+        """A field of a node or a number as the tensor that torch's own code takes it for."""
+        if not isinstance(x, Attribute | Number):
+            return x
+        with torch._C.DisableTorchFunction():
+            return self.dispatcher.symbolic(x)
 
     def _is_parameter(self, x: Any) -> bool:
         if isinstance(x, list | tuple):

@@ -8,49 +8,50 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Any, NoReturn
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.mentions import Mentions, mentions
 from cortex.frontend.builder import Builder, Value, building
 from cortex.frontend.facts import Facts, Seen
+from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.model import Results, TracedModel
+from cortex.frontend.model import RecursiveModel, Results, TracedModel
 from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.array_forms import ArrayForms
-from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument
+from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument, no_end
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
-from cortex.frontend.torch.collections_passed import FRESH, Content, content_of_object, copied
+from cortex.frontend.torch.collected import Collecting, collect_outside
+from cortex.frontend.torch.collections_passed import FRESH, Content, copied
 from cortex.frontend.torch.confirm import Once, confirm
+from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
-from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.forms import Form, Path
+from cortex.frontend.torch.function_entry import with_weights
+from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links, no_base_case
 from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
 from cortex.frontend.torch.lookups import Tables
-from cortex.frontend.torch.mode import tracing_mode
-from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.open_counts import OpenCounts
 from cortex.frontend.torch.outside import Changes, Outside
-from cortex.frontend.torch.record import start
-from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
-from cortex.frontend.torch.results import returned_and_stored
+from cortex.frontend.torch.passed_numbers import Data
+from cortex.frontend.torch.results import lets_of, returned_and_stored
 from cortex.frontend.torch.roles import Inherited, Passed, Role, key_of, passed_names, same_given, too_many_roles
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
-from cortex.frontend.torch.standins import TorchNode, present
-from cortex.frontend.torch.state_types import of_type
-from cortex.frontend.torch.steps import Attr, Steps, identifier
+from cortex.frontend.torch.standins import TorchNode, present, tracing
+from cortex.frontend.torch.steps import Attr, Given, Steps, identifier
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
@@ -69,33 +70,30 @@ class TorchModel(TracedModel):
 
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
-        self.entry = entry
-        self.signature = signature
-        self.mode: Mode = "headed" if entry.does_more or signature.tensors else "plain"
+        self.entry, self.signature = entry, signature
+        does_more = entry.does_more or signature.tensors or signature.numbers
+        self.mode: Mode = "headed" if does_more else "plain"
+        self._next_mode: Mode | None = None  # where everything is to be forgotten
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
-        self.written: set[str] = set()
-        """Attributes that the code sets on nodes."""
-        self.ever_read: set[Steps] = set()
-        self.opaque_methods: set[Any] = set()
-        self.links = Links()
-        self.changes = Changes()
-        self.child_lists = ChildLists()
-        self.counts = OpenCounts()
-        self.array_forms = ArrayForms()
-        self._late = LateQuestions()
-        self._tables = Tables()
-        self.texts = Texts()
+        self.written: set[str] = set()  # attributes that the code sets on nodes
+        self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
+        self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()
+        self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
+        self.array_forms, self.texts = ArrayForms(), Texts()
+        self._late, self._tables = LateQuestions(), Tables()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
         self._unconfirmed: list[Once] = []  # traced once
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
+        self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
         self.kept: list[Any] = []  # what nodes are compared with by identity
+        self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
+        self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
-        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()
-        """The form of the result, and the states that hold its tensors."""
+        self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
 
     def code(self) -> list[Any]:
         """The module's own code and attributes, and the constants that it is called with."""
@@ -134,22 +132,25 @@ class TorchModel(TracedModel):
         return TorchAccessors(fields, children, self.links.itemize)
 
     def arguments(self, weights: WeightSpace) -> dict[str, Any]:
-        """None: the arguments beside the node come with requests."""
+        """None: other arguments come with requests, and a function keeps its weights."""
+        self._weights = dict.fromkeys(self.entry.weight_parameters, weights)
         return {}
 
     def mentions(self) -> Mentions:
         """The numbers that the user's code knows, also by attributes of modules and by arguments."""
         given = [*self.signature.example.values(), *(x for role in self.roles for x in role.given.values())]
-        return mentions({each for code in self.entry.seen_code for each in codes(code)}, self.entry.held(), given)
+        return mentions({c for x in self.entry.seen_code for c in codes(x)}, self.entry.held(), given, self.told_at)
 
     def roots(self, requests: Iterable[Any], *, traced: bool = True) -> list[Any]:
         """The nodes that requests start from, for the linearizer if not for tracing; what is a node stays as it is."""
         found = [r.root(self.mode, self.links.relations) if isinstance(r, Request) else r for r in requests]
-        return [r.graph().head if traced and isinstance(r, Calls) else r for r in found]
+        return [r.graph(self._only_numbers_end).head if traced and isinstance(r, Calls) else r for r in found]
 
     def forgotten(self, k: Knowledge) -> None:
         """Everything is traced again: relations too may be others than before."""
         super().forgotten(k)
+        if self._next_mode is not None:
+            self._start_over(k, self._next_mode)
         k.slots.clear()
         k.lists.clear()
         self.links.forgotten()
@@ -172,9 +173,9 @@ class TorchModel(TracedModel):
         """Run the routine that a node stands for a call of."""
         values, b = self._traced(k, facts)
         if type(oracle := facts.oracle) is Seen:
-            self.counts.check(b, _lets(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
+            self.counts.check(b, lets_of(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
             if not k.is_draft:
-                looks = deciding(b, _lets(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
+                looks = deciding(b, lets_of(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
                 self.links.look_at(b, looks)
                 self._unconfirmed.append((oracle, b.lets))
         types = tuple(TensorType(value.shape) for value in values.values())
@@ -184,7 +185,7 @@ class TorchModel(TracedModel):
         """Learn from one run of the module itself which routines are recursive, and what that makes of the nodes."""
         given = next((r.arguments for r in requests if isinstance(r, Request)), None)
         if given is not None:
-            self.routines, self.mode = start(self.entry, self.mode, given)
+            self.routines, self.mode = self.entry.start(self.mode, given)
             k.accessors.of_calls = self.mode == "calls"
         return self.mode == "calls"
 
@@ -199,13 +200,15 @@ class TorchModel(TracedModel):
 
     def _lets_traced(self, k: Knowledge, facts: Facts) -> tuple[tuple[str, ...], TorchBuilder]:
         values, b = self._traced(k, facts)
-        return _lets(values), b
+        return lets_of(values), b
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
-            with refusals():
+            with refusals(), no_handled_errors(self.entry.seen_code):
                 result = self._run(b)
             b.refuse_lost_changes()
+            if b.role.routine is not None:
+                collect_outside(b)
             b.around.look(at_end_of_call=b.role.routine is not None)
             return self._results(b, result), b
 
@@ -223,11 +226,17 @@ class TorchModel(TracedModel):
             self.entry.traced(),
             stood_for,
             b.around.watched(),
-            tracing_mode(self.entry.params, self.entry.buffers_read),
-            RowByRow(),
+            self.entry.language.tracing(self.entry),
             self.texts.tried(),
         ):
             yield b
+
+    def call_model(self, model: RecursiveModel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A model function is called: as its routine, unless a module does so."""
+        routine = self.entry.routine_of(model)
+        if routine is None:
+            return super().call_model(model, args, kwargs)
+        return tracing().call(routine, (), with_weights(model, args, kwargs, self._weights))
 
     def shown_states(self) -> tuple[str, ...]:
         """Those that results of routines are made from."""
@@ -246,8 +255,6 @@ class TorchModel(TracedModel):
     def no_base_case(self) -> ModelError:
         """Every kind needs another one's result first."""
         return no_base_case(self.name)
-
-    # Running a role.
 
     def _run(self, b: TorchBuilder) -> Any:
         b.role, b.tag = self._role(b)
@@ -278,7 +285,7 @@ class TorchModel(TracedModel):
     def _own_node(self, b: TorchBuilder, sample: Any) -> Any:
         if not is_node(sample):
             if self.mode != "calls":
-                self._change_mode(b, "headed" if self.mode == "plain" else "calls")
+                self._change_mode("headed" if self.mode == "plain" else "calls")
             return present(b, ())
         if self.is_mixed((), category(sample)):  # calls are made on words or numbers too
             return present(b, ())
@@ -289,7 +296,8 @@ class TorchModel(TracedModel):
         match self.mode:
             case "plain":
                 if not self.roles:
-                    self.roles.append(Role(self.name, self.entry.routine, *self.signature.given()))
+                    node, given = self.signature.given()
+                    self.roles.append(Role(self.name, self.entry.routine, node, {**given, **self._weights}))
                 return self.roles[0], self.roles[0].tag
             case "headed":
                 is_node = b.facts.ask(IsNone(b.accessors.name((Attr(HEAD),))))
@@ -312,11 +320,11 @@ class TorchModel(TracedModel):
     def _head_arguments(self, b: TorchBuilder) -> dict[str, Any]:
         """What stands for the arguments of forward."""
         found: dict[str, Any] = {}
-        for name, value in self.signature.example.items():
-            if name in self.signature.nodes:
+        for name, value in {**self.signature.example, **self._weights}.items():
+            if name in self.signature.nodes or name in self.signature.numbers:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
-                found[name] = RequestTensor(name, value)
+                found[name] = b.language.request_tensor(name, value)
             else:
                 found[name] = self._tables.argument(name, deepcopy(value)) if type(value) in FRESH else value
         return found
@@ -334,11 +342,15 @@ class TorchModel(TracedModel):
                 if any(n not in self._passed_types for n in names):
                     raise NeedsStates
                 states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
-                return form.rebuild([of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
+                return form.rebuild([b.language.of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
             case Inherited(functions):
-                return RequestTensor(name, self._node(b).given[name], functions)
+                return b.language.request_tensor(name, self._node(b).given[name], functions)
+            case Collecting():
+                return blurred(list, f"'{name}'")
             case Content(_, content):
                 return self._tables.argument(name, copied(content))
+            case Data():
+                return present(b, (Given(name),))
             case type() if value in FRESH:
                 return blurred(value, f"'{name}'") if name in b.role.changes else value()
         return value
@@ -347,23 +359,25 @@ class TorchModel(TracedModel):
 
     def role_of_call(self, b: TorchBuilder, routine: Routine, node_parameter: str, given: dict[str, Any]) -> Role:
         """The role that a call has; the mode changes where it has no room for it."""
-        simple = not any(isinstance(value, Passed | Inherited) for value in given.values())
+        simple = not any(isinstance(value, Passed | Inherited | Data) for value in given.values())
         match self.mode:
             case "plain":
                 same = routine.key == self.entry.routine.key and simple and same_given(given, self.roles[0].given)
-                return self.roles[0] if same else self._change_mode(b, "headed")
+                return self.roles[0] if same else self._change_mode("headed")
             case "headed":
                 if len(self.routines) > 1 or not simple:
-                    self._change_mode(b, "calls")
+                    self._change_mode("calls")
                 if len(self.roles) < 2:
                     self.roles.append(Role(routine.tag, routine, node_parameter, given))
                 role = self.roles[1]
-                return role if same_given(given, role.given) else self._change_mode(b, "calls")
+                return role if same_given(given, role.given) else self._change_mode("calls")
             case "calls":
                 key = (routine.key, node_parameter, *((name, *key_of(value)) for name, value in given.items()))
+                self.data.learn(self, b, routine, given)
                 if key not in self._roles:
                     stem, number = routine.tag, sum(r.routine is routine for r in self.roles)
                     role = Role(f"{stem}_{number + 1}" if number else stem, routine, node_parameter, given)
+                    role.growing |= self.growing.get(routine.key, set())
                     self._roles[key] = role
                     self.roles.append(role)
                     if len(self.roles) > MOST_ROLES:
@@ -386,54 +400,46 @@ class TorchModel(TracedModel):
         """Is an attribute stored by another role too?"""
         return any(name in other.stored for other in self.roles if other is not role)
 
-    def token(self, b: TorchBuilder, name: str, value: Any, forms: dict[str, Form]) -> Any:
-        """What a role knows of an argument."""
-        if name in forms:
-            return Passed(forms[name])
-        if isinstance(value, RequestTensor):
-            return Inherited(value._cortex_functions)
-        if isinstance(value, TorchNode | NodeList | NodeTuple):
-            raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
-        if type(value) is tuple:
-            return Content.of(value) or value
-        if not isinstance(value, FRESH):
-            return value if self.entry.holds(value) else content_of_object(name, value) or value
-        kind = next(kind for kind in FRESH if isinstance(value, kind))
-        if b.is_memo(value):
-            return kind
-        content = Content.of(value)
-        if content is None:
-            raise fail(
-                f"argument '{name}' of a recursive call is a {kind.__name__} that holds other things than constants or "
-                "tensors. Pass them as arguments of their own, or store them on the node."
-            )
-        return content
+    def need_calls(self, *, again: bool = False) -> None:
+        """Let the nodes be calls from now on; `again`: forget what is known of them."""
+        if self.mode != "calls" or again:
+            self._change_mode("calls")
 
-    def need_calls(self, b: TorchBuilder) -> None:
-        """Let the nodes be calls from now on."""
-        if self.mode != "calls":
-            self._change_mode(b, "calls")
+    def _only_numbers_end(self, tag: str) -> NoReturn:
+        """Calls of a role may go on until a number ends them: it is a constant of roles from now on."""
+        self.data.must_be_known(self, next(role for role in self.roles if role.tag == tag.removesuffix(PASSING)))
+        no_end(tag)
 
-    def _change_mode(self, b: TorchBuilder, mode: Mode) -> Any:
-        k = b.knowledge
-        self.mode = mode
-        for names in (k.tags, k.read, k.fields):
-            names.clear()
-        b.accessors.forget()
-        b.accessors.of_calls = mode == "calls"
-        self.roles.clear()
-        self.links.clear()
-        self.child_lists.clear()
-        self.counts.clear()
-        self._mixed.clear()
-        self._categories.clear()
+    def _change_mode(self, mode: Mode) -> NoReturn:
+        self._next_mode = mode
         raise Restart
+
+    def _start_over(self, k: Knowledge, mode: Mode) -> None:
+        """Forget what was learned of the nodes of another mode."""
+        self.mode, self._next_mode = mode, None
+        assert isinstance(k.accessors, TorchAccessors)
+        k.accessors.forget()
+        k.accessors.of_calls = mode == "calls"
+        self.in_place.forget()
+        for learned in (k.tags, k.read, k.fields, self.roles, self._roles, self.links, self.child_lists, self.counts):
+            learned.clear()
+        for names in (self._by_way, self._passed_types, self._mixed, self._categories):
+            names.clear()
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:
         """Calls of a role return constants for some nodes, which callers have to know; a root has none."""
         if self.mode == "plain":
-            self._change_mode(b, "headed")
-        role.let_return_constants()
+            self._change_mode("headed")
+        role.returns_constants = True
+        for each in self.roles:  # what callers return may be what was known of it
+            each.forget()
+        raise Restart
+
+    def learn_lists(self, b: TorchBuilder, role: Role) -> None:
+        """Calls of a role return lists to which the calls below add; they are traced again."""
+        assert role.routine is not None
+        self.growing.setdefault(role.routine.key, set()).update(role.growing)
+        self.need_calls()
         raise Restart
 
     def prefix(self, role: Role) -> str:
@@ -461,8 +467,6 @@ class TorchModel(TracedModel):
                     )
         if self.mode == "calls":
             self.links.made(b, cut)
-
-    # Results.
 
     def _results(self, b: TorchBuilder, result: Any) -> Results:
         values: dict[str, Value] = {} if b.tag.endswith(PASSING) else returned_and_stored(b, result)
@@ -493,7 +497,3 @@ class TorchModel(TracedModel):
                         self._passed_types.clear()
                         raise Restart
         return found
-
-
-def _lets(values: Results) -> tuple[str, ...]:
-    return tuple(value.name for value in values.values())

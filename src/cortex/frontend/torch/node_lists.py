@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cortex.frontend.builder import is_tracing
 from cortex.frontend.torch.calls import ARGUMENT
-from cortex.frontend.torch.steps import At, Attr, Steps
+from cortex.frontend.torch.steps import At, Attr, Sliced, Steps
 
 
 class NodeList(list[Any]):
@@ -14,6 +15,10 @@ class NodeList(list[Any]):
     def __init__(self, steps: Steps, items: list[Any]) -> None:
         super().__init__(items)
         self._cortex_steps = steps
+
+    def __getitem__(self, key: Any) -> Any:
+        found = _sliced(self, key)
+        return super().__getitem__(key) if found is None else found
 
 
 class NodeTuple(tuple[Any, ...]):
@@ -26,6 +31,24 @@ class NodeTuple(tuple[Any, ...]):
         made = super().__new__(cls, items)
         made._cortex_steps = steps
         return made
+
+    def __getitem__(self, key: Any) -> Any:
+        found = _sliced(self, key)
+        return super().__getitem__(key) if found is None else found
+
+
+def _sliced(x: NodeList | NodeTuple, key: Any) -> Any:
+    """A slice of a list of nodes as a list of its own, where that has been found to be needed; else None."""
+    if not isinstance(key, slice) or not all(type(n) in (int, type(None)) for n in (key.start, key.stop, key.step)):
+        return None
+    if is_nested(x._cortex_steps) or not is_tracing():
+        return None
+    from cortex.frontend.torch.standins import present, tracing
+
+    b = tracing()
+    b.model.slices.are_taken = True
+    part = Sliced(key.start, key.stop, key.step)
+    return present(b, (*x._cortex_steps, part)) if b.model.slices.are_lists else None
 
 
 def is_nested(steps: Steps) -> bool:

@@ -7,17 +7,15 @@ computed with it, it is the field; whatever else is done with it is done to the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
+from cortex.frontend.arity.told import Count
 from cortex.frontend.builder import OTHER_NODE, Builder, Value, asked_by_user, builder
 from cortex.frontend.facts import ORDER
-from cortex.frontend.field_arithmetic import compute, is_guarded
 from cortex.frontend.foreign import TORCH
 from cortex.frontend.spans import fail
 from cortex.frontend.standin import Attribute
@@ -35,7 +33,6 @@ COMPUTED = (
 COMPARED = ("eq", "ne", *ORDER)
 PYTHON = ("int", "complex", "bool", "hash", "str", "repr", "format")
 """Special methods that are those of the number."""
-NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 
 
 class Number:
@@ -134,7 +131,9 @@ for _name in (*COMPUTED, *COMPARED):
 
 
 def as_field(x: Any) -> Any:
-    """The field that a number is, and anything else itself."""
+    """The field that a number is, also a number of children, and anything else itself."""
+    if type(x) is Count:
+        return x.as_field()
     return x._cortex_own() if type(x) is Number else x
 
 
@@ -146,25 +145,13 @@ def as_number(x: Any) -> Any:
     return Number(x, type(sample)) if type(sample) in (int, float) else x
 
 
-def number(kind: type) -> Callable[..., Any]:
-    """What `float` or `int` means where it is called: of a field, a field still."""
-
-    def convert(*args: Any) -> Any:
-        x = as_field(args[0]) if len(args) == 1 else None
-        if not isinstance(x, Attribute) or not isinstance(x._cortex_sample(), NUMBERS) or is_guarded():
-            return kind(*args)
-        return as_number(x if type(x._cortex_sample()) is kind else compute(kind.__name__, (x,)))
-
-    return convert
-
-
 def known(x: Any) -> Any:
     """`x` with numbers in place of what stands for them, and itself where there are none."""
     match x:
         case Number():
             return x._cortex_number()
         case slice():
-            return slice(known(x.start), known(x.stop), known(x.step))
+            return slice(_bound(x.start), _bound(x.stop), _bound(x.step))
         case tuple() | list() if type(x) in (tuple, list) and has_number(x):
             return type(x)(map(known, x))
         case dict() if type(x) is dict and has_number(x):
@@ -174,16 +161,25 @@ def known(x: Any) -> Any:
     return x
 
 
+def _bound(x: Any) -> Any:
+    """What a slice begins or ends with: of a field, the value, which decides the kind."""
+    return x._cortex_tag() if isinstance(x, Attribute) and isinstance(x._cortex_sample(), int) else known(x)
+
+
 def has_number(x: Any) -> bool:
-    """Does `Number` occur anywhere in it?"""
-    if type(x) in (tuple, list, slice):
-        return any(map(has_number, (x.start, x.stop, x.step) if type(x) is slice else x))
+    """Does `Number` occur anywhere in it, or a field in a slice?"""
+    if type(x) is slice:
+        return any(isinstance(part, Number | Attribute) for part in (x.start, x.stop, x.step))
+    if type(x) in (tuple, list):
+        return any(map(has_number, x))
     return any(map(has_number, x.values())) if type(x) is dict else type(x) is Number
 
 
 def as_torch_takes(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments of a function of torch: fields remain where it computes with them, others become numbers."""
-    if not (has_number(args) or has_number(kwargs)) or function in _computing():
+    if function in _computing():
+        return tuple(x.as_number() if type(x) is Count and x.is_periodic else x for x in args), kwargs
+    if not (has_number(args) or has_number(kwargs)):
         return args, kwargs
     if function is torch.Tensor.__getitem__ and not isinstance(args[1], slice):
         items = args[1] if isinstance(args[1], tuple) else (args[1],)

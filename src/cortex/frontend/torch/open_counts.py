@@ -23,7 +23,7 @@ from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, 
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.standins import ask_value
 from cortex.frontend.torch.steps import LENGTH, Attr, Called, Steps
-from cortex.ra.ir import Item, Kind, Length, State, Test
+from cortex.ra.ir import Hop, Item, Kind, Length, State, Test
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
@@ -136,8 +136,9 @@ def _asked(b: TorchBuilder, steps: Steps, bound: int | None) -> tuple[tuple[Test
 
 def _depends(b: TorchBuilder, steps: Steps, results: tuple[str, ...]) -> bool:
     """Do results depend on calls on the items?"""
-    hops = [let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)]
+    hops: list[Hop] = [let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)]
     relations = b.model.links.relations
+    hops += [entry for each in b.collects for entry in each.entries if entry is not None]
     return any(isinstance(hop, Item) and relations[hop.name].steps == steps for hop in hops if hop.name in relations)
 
 
@@ -161,4 +162,5 @@ def _called(b: TorchBuilder, steps: Steps) -> set[tuple[str, Any]]:
         if cut.steps[:-1] == steps:
             found.setdefault(cut.role.tag, set()).add(cut.steps)
     everything = {(tag, len(items) == len(b.places[steps])) for tag, items in found.items()}
-    return everything | {(cut.role.tag, cut.steps) for cut in b.cuts if cut.steps[:-1] != steps}
+    given = {(group.role, group.name) for group in b.groups if group.way == steps}
+    return everything | given | {(cut.role.tag, (cut.steps, cut.numbers)) for cut in b.cuts if cut.steps[:-1] != steps}

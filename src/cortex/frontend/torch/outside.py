@@ -14,20 +14,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import torch
-
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.if_loaded import torchs_own
 from cortex.frontend.torch.lookups import Lookup
-from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred
+from cortex.frontend.torch.unknown import Memo, Unknown, blur, blurred, is_added_to
 
 PLAIN = (str, int, float, bool)
 COLLECTIONS = (dict, list, set, deque)
 MISSING = object()
-TORCHS_OWN = frozenset(vars(torch.nn.Module()))
-"""Attributes in which torch keeps parameters, buffers, hooks and the like."""
-UNWATCHED = TORCHS_OWN - {"_parameters", "_buffers", "_modules"}
+WATCHED = frozenset(("_parameters", "_buffers", "_modules"))
+"""Of what torch keeps in modules, attributes that calls may not change."""
 DEPTH = 3
 """Collections inside collections are looked into this far."""
 
@@ -89,7 +87,8 @@ class Space:
         if isinstance(holder, ClassAttributes):
             return holder.data()
         if self.names is None:
-            return [(name, value) for name, value in dict.items(holder) if name not in UNWATCHED]
+            unwatched = torchs_own() - WATCHED
+            return [(name, value) for name, value in dict.items(holder) if name not in unwatched]
         found = [(name, dict.get(holder, name, MISSING)) for name in self.names]  # a scope has its own `get`
         return [(name, value) for name, value in found if value is not MISSING]
 
@@ -106,6 +105,8 @@ class Changes:
     """Where calls may find something else than there was in the beginning, with the type of a collection there."""
     left: set[Place] = field(default_factory=set)
     """Where recursive calls leave something else than they found."""
+    grown: set[Place] = field(default_factory=set)
+    """Where recursive calls add something to a list, and do nothing else to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,15 +175,38 @@ class Outside:
                 if name not in start.kept or not start.kept[name].is_same(value):
                     self._changed((start.number, name), value, at_end_of_call)
             for name in start.collections:
-                kept = start.kept[name]
-                if name not in others and not kept.is_same(kept.value):
-                    self._changed((start.number, name), kept.value, at_end_of_call)
+                kept, place = start.kept[name], (start.number, name)
+                is_grown = at_end_of_call and place in self._changes.grown and is_added_to(kept.value)
+                if name not in others and not is_grown and not kept.is_same(kept.value):
+                    self._changed(place, kept.value, at_end_of_call)
         if known != (len(self._changes.left), self._changes.found):
             raise Restart
 
+    def grown(self) -> dict[str, list[Any]]:
+        """The lists to which a call has added something, by what they are called, and what."""
+        found: dict[str, list[Any]] = {}
+        for start in self._start:
+            for name in start.collections:
+                place, value = (start.number, name), start.kept[name].value
+                is_bound = dict.get(start.holder, name) is value if isinstance(start.holder, dict) else False
+                if self._changes.found.get(place) is list and is_bound and is_added_to(value):
+                    self._changes.left.discard(place)
+                    self._changes.grown.add(place)
+                    found[self._said(place)] = value[1:]
+        return found
+
+    def lists(self) -> dict[str, list[Any]]:
+        """The lists to which calls add something, by what they are called."""
+        return {
+            self._said(place): value
+            for place in self._changes.grown
+            for each in self._spaces[place[0]].held
+            if type(value := each.get(place[1])) is list
+        }
+
     def forget(self) -> None:
         """A call was made: what such calls leave behind is not known."""
-        for number, name in self._changes.left:
+        for number, name in self._changes.left - self._changes.grown:
             where = self._said((number, name))
             for each in self._spaces[number].held:
                 if name in each:
@@ -190,7 +214,7 @@ class Outside:
                     blur(value, where) if isinstance(value, FRESH) else each.update({name: Unknown(where)})
 
     def _changed(self, place: Place, value: Any, at_end_of_call: bool) -> None:
-        if place[1] in TORCHS_OWN:
+        if place[1] in torchs_own():
             raise fail(
                 f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
                 "Use a local variable."
@@ -202,6 +226,7 @@ class Outside:
             self._changes.found[place] = None
         if at_end_of_call:
             self._changes.left.add(place)
+            self._changes.grown.discard(place)
 
     def _said(self, place: Place) -> str:
         label = self._spaces[place[0]].label

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import builtins
 import dis
+import math
 import operator
 from collections.abc import Callable, Collection, Iterator
-from functools import reduce
+from dataclasses import replace
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-import torch
 
+from cortex.frontend.model import RecursiveModel
 from cortex.frontend.spans import fail
-from cortex.frontend.standin import Attribute
+from cortex.frontend.state import returning_states
 from cortex.frontend.torch.classes import (
     meaning_of_callable,
     meaning_of_hasattr,
@@ -28,13 +29,13 @@ from cortex.frontend.torch.classes import (
     meaning_of_isscalar,
 )
 from cortex.frontend.torch.identity import is_another, meaning_of_hash, meaning_of_id, meaning_of_is
+from cortex.frontend.torch.language import Language
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.nested import Nested
-from cortex.frontend.torch.number import number
+from cortex.frontend.torch.numbers_of_fields import CONVERSIONS, FUNCTIONS_OF_MATH, MATH
 from cortex.frontend.torch.rewrite_is import NAME, rewrite_is
 from cortex.frontend.torch.routines import Routine, is_users, shadow
-from cortex.frontend.torch.standins import IndexableNodeField, NodeField, TorchNode
-from cortex.frontend.torch.tensor import TorchTensor
+from cortex.frontend.torch.standins import NodeField, TorchNode
 from cortex.frontend.torch.unknown import known_length
 
 
@@ -52,7 +53,7 @@ class Scope(dict[str, Any]):
 
 class _TypeOf(type):
     def __call__(cls, *args: Any) -> Any:
-        if len(args) == 1 and type(args[0]) in (TorchNode, NodeField, IndexableNodeField):
+        if len(args) == 1 and issubclass(type(args[0]), TorchNode | NodeField):
             return args[0]._cortex_class()
         if len(args) == 1 and isinstance(args[0], Lookup):
             return args[0]._cortex_kind
@@ -66,25 +67,9 @@ class TypeOf(metaclass=_TypeOf):
     """What `type` means: the class of the user's node for what stands for one."""
 
 
-def _chosen(usual: Callable[..., Any], of_tensors: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """`max` or `min`, which compare: of scalars that are computed, it is the operator that chooses."""
-
-    def choose(*args: Any, **kwargs: Any) -> Any:
-        items = list(args[0]) if len(args) == 1 else list(args)
-        scalars = [x for x in items if isinstance(x, TorchTensor) and not x.shape]
-        numbers = [x for x in items if type(x) in (int, float)]
-        if kwargs.keys() - {"default"} or not scalars or len(scalars) + len(numbers) < len(items):
-            return usual(items, **kwargs)  # a default too is only for no items at all
-        return reduce(of_tensors, (x if isinstance(x, TorchTensor) else torch.tensor(float(x)) for x in items))
-
-    return choose
-
-
 MEANINGS = {
     "type": TypeOf,
     "len": known_length,
-    "max": _chosen(max, torch.maximum),
-    "min": _chosen(min, torch.minimum),
     "id": meaning_of_id,
     "hash": meaning_of_hash,
     "isinstance": meaning_of_isinstance,
@@ -92,30 +77,7 @@ MEANINGS = {
     "hasattr": meaning_of_hasattr,
 }
 
-CALLED = {"float": number(float), "int": number(int)}
-"""Meanings of names that code calls, and does nothing else with."""
-
-
-def from_numpy(x: Any) -> Any:
-    """What `torch.from_numpy` means: it takes real arrays only, and says nothing to what stands for one."""
-    sample = x._cortex_sample() if isinstance(x, Attribute) else x
-    if isinstance(x, TorchTensor) or (x is not sample and isinstance(sample, np.ndarray)):
-        return torch.as_tensor(x)
-    return torch.from_numpy(sample)
-
-
-class _Torch(ModuleType):
-    """`torch` with that meaning."""
-
-    from_numpy = staticmethod(from_numpy)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
-
-
-TORCH = _Torch("torch")
 FUNCTIONS = (
-    (torch.from_numpy, from_numpy),
     (operator.is_, meaning_of_is),
     (operator.is_not, is_another),
     (id, meaning_of_id),
@@ -124,6 +86,7 @@ FUNCTIONS = (
     (callable, meaning_of_callable),
     (hasattr, meaning_of_hasattr),
     (np.isscalar, meaning_of_isscalar),
+    *FUNCTIONS_OF_MATH,
 )
 """Functions of libraries that have another meaning under any name."""
 
@@ -147,20 +110,12 @@ class _Numpy(ModuleType):
         return getattr(np, name)
 
 
-MODULES = ((torch, TORCH), (operator, _Operator("operator")), (np, _Numpy("numpy")))
+MODULES = ((operator, _Operator("operator")), (np, _Numpy("numpy")), (math, MATH))
 
 
-def _meant(x: Any, names: Collection[str]) -> Any:
-    """What the user's code gets in place of something of a library; None where it gets the thing itself."""
-    for module, other in MODULES:
-        if x is module:
-            return other if not vars(type(other)).keys().isdisjoint(set(names) - {"__getattr__"}) else None
-    return next((meant for usual, meant in FUNCTIONS if x is usual), None)
-
-
-def _refusing(name: str) -> Callable[..., Any]:
+def _refusing(said: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
-        raise fail(f"{name} was compiled by torch.jit.script, which hides what it does. Leave that out.")
+        raise fail(said)
 
     return refuse
 
@@ -168,7 +123,8 @@ def _refusing(name: str) -> Callable[..., Any]:
 class Rebuilt:
     """The user's functions that were rebuilt, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: Language) -> None:
+        self._language = language
         self.routines: dict[int, Routine] = {}
         self._shadows: dict[int, Callable[..., Any]] = {}
         self.scopes: list[Scope] = []
@@ -182,15 +138,34 @@ class Rebuilt:
         self._shadow(function)
         return self.routines[id(function)]
 
+    def of_model(self, model: RecursiveModel) -> Routine:
+        """A model function as a routine; what it returns are states."""
+        self._find(model)
+        return self.routines[id(model.function)]
+
+    def _find(self, model: RecursiveModel) -> None:
+        """Make the routine of a model function, and those of all that it can reach."""
+        function: Any = model.function
+        key = id(function)
+        if key not in self._shadows:
+            self._shadow(function)
+            routine = self.routines[key]
+            self.routines[key] = replace(routine, original=returning_states(routine.original))
+
     def rebuilt(self, function: FunctionType) -> FunctionType:
         """The function with other meanings of names; itself where no name has one."""
         names = set(names_in(function.__code__))
         scope = function.__globals__
         own: dict[str, Any] = {name: self._shadow(scope[name]) for name in names if _is_users(scope.get(name))}
-        own |= {name: meant for name, meant in MEANINGS.items() if name in names and name not in scope}
-        own |= {n: meant for n, meant in CALLED.items() if n in names and n not in scope and _is_called(function, n)}
-        own |= {name: meant for name in names if (meant := _meant(scope.get(name), names)) is not None}
-        own |= {name: _refusing(name) for name in names if isinstance(scope.get(name), torch.jit.ScriptFunction)}
+        for name in names:
+            if isinstance(scope.get(name), RecursiveModel):
+                self._find(scope[name])
+        meanings, called = {**MEANINGS, **self._language.meanings}, CONVERSIONS
+        own |= {name: meant for name, meant in meanings.items() if name in names and name not in scope}
+        own |= {n: meant for n, meant in called.items() if n in names and n not in scope and _is_called(function, n)}
+        own |= {name: meant for name in names if (meant := self._meant(scope.get(name), names)) is not None}
+        refused = {name: self._language.refusal(scope.get(name), name) for name in names}
+        own |= {name: _refusing(said) for name, said in refused.items() if said is not None}
         cells = function.__closure__ or ()
         seen = tuple(map(self._cell, cells, function.__code__.co_freevars))
         has_dictionaries = any(isinstance(scope.get(name), dict) for name in names)
@@ -220,18 +195,27 @@ class Rebuilt:
             self._shadows[key] = seen
         return self._shadows[key]
 
+    def _meant(self, x: Any, names: Collection[str]) -> Any:
+        """What the user's code gets in place of something of a library; None where it gets the thing itself."""
+        for module, other in (*MODULES, *self._language.modules):
+            if x is module:
+                return other if not vars(type(other)).keys().isdisjoint(set(names) - {"__getattr__"}) else None
+        return next((meant for usual, meant in (*FUNCTIONS, *self._language.functions) if x is usual), None)
+
     def _cell(self, cell: CellType, name: str) -> CellType:
         try:
             held = cell.cell_contents
         except ValueError:  # not assigned yet
             return cell
+        if isinstance(held, RecursiveModel):
+            self._find(held)
         if isinstance(held, dict):
             made = next((made for made, own, _ in self.cells if own is cell), None)
             if made is None:
                 made = CellType(held)
                 self.cells.append((made, cell, name))
             return made
-        meant = self._shadow(held) if _is_users(held) else _meant(held, ())
+        meant = self._shadow(held) if _is_users(held) else self._meant(held, ())
         return cell if meant is None else CellType(meant)
 
 

@@ -11,16 +11,18 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.eager import Counting, TooLong, run_eagerly
-from cortex.frontend.torch.entry import Entry
 from cortex.frontend.torch.routines import RECORDER, Routine
 from cortex.frontend.torch.serving import Mode
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.torch_entry import TorchEntry
 
 MOST_CALLS, MOST_DEEP, MOST_OBJECTS = 300, 200, 2000
 """Calls of torch, calls in calls, and objects whose classes are looked at; the rest of a larger structure is like its
@@ -40,14 +42,14 @@ class Frame:
     """Is a tensor among the other arguments?"""
 
 
-def start(entry: Entry, mode: Mode, arguments: dict[str, Any]) -> tuple[dict[Hashable, Routine], Mode]:
+def start(entry: TorchEntry, mode: Mode, arguments: dict[str, Any]) -> tuple[dict[Hashable, Routine], Mode]:
     """The recursive routines and the mode to start with, from a call of the module."""
     frames = record(entry, arguments) if "" in entry.modules else ()
     routines = recursive(frames)
     return routines, least_mode(entry, mode, frames, routines)
 
 
-def record(entry: Entry, arguments: dict[str, Any]) -> tuple[Frame, ...]:
+def record(entry: TorchEntry, arguments: dict[str, Any]) -> tuple[Frame, ...]:
     """The calls that the module makes for these arguments, as many as were seen; whatever it writes is undone."""
     recorder = _Recorder(_classes(arguments))
     with suppress(Exception, TooLong), recorder.running(), entry.traced():
@@ -151,7 +153,7 @@ def _closes(frames: tuple[Frame, ...], frame: Frame, known: dict[Hashable, Routi
     return {}
 
 
-def least_mode(entry: Entry, start: Mode, frames: Iterable[Frame], routines: dict[Hashable, Routine]) -> Mode:
+def least_mode(entry: TorchEntry, start: Mode, frames: Iterable[Frame], routines: dict[Hashable, Routine]) -> Mode:
     """The simplest mode that has room for the calls of recursive routines."""
     calls = [frame for frame in frames if frame.routine.key in routines and frame.caller >= 0]
     if len(routines) > 1 or any(frame.passes for frame in calls):

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import resolve_name
 
-from cortex.errors import ModelError
-from cortex.frontend.spans import fail, running_call
+from cortex.frontend.spans import running_call
 
 SYMBOLS = {
     "__floordiv__": "//", "__rfloordiv__": "//", "__ifloordiv__": "//=", "__mod__": "%", "__rmod__": "%",
@@ -65,7 +64,7 @@ FLOATS = (
 )
 
 REMEDIES = {
-    DECIDES: "__bool__ __contains__ equal allclose isclose is_nonzero",
+    DECIDES: "__bool__ __contains__ equal allclose is_nonzero",
     PYTHON: "item tolist __int__ __float__ __complex__ __index__ __format__",
     ARRAY: "numpy __array__ cpu_numpy __reduce_ex__ __deepcopy__ save storage untyped_storage data_ptr __dlpack__",
     GRADIENTS: "backward requires_grad_ retain_grad register_hook grad autograd",
@@ -85,7 +84,7 @@ REMEDIES = {
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d interpolate unfold fold "
     "grid_sample pixel_shuffle upsample max_pool1d_with_indices max_pool2d_with_indices",
     DENSE: "svd qr inverse det logdet slogdet pinverse cholesky eig eigh solve lstsq matrix_exp lu matrix_power inv "
-    "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve",
+    "linalg_inv linalg_det linalg_svd linalg_qr linalg_solve linalg_svdvals _linalg_svd linalg_eigvals",
     CPU: "cuda half double bfloat16 to type short char byte cfloat",
     MEMORY: "set_ resize_ resize_as_ as_strided as_strided_",
     PADDED: "pack_padded_sequence pad_packed_sequence _pack_padded_sequence _pad_packed_sequence pad_sequence "
@@ -102,14 +101,17 @@ class Unsupported(Exception):
     """An operator is known, but not with these arguments; the message says what is accepted."""
 
 
-def remedy(name: str) -> str:
+class NoRule(Unsupported):
+    """There is no rule for an operator, and nothing that it is composed of."""
+
+
+NEVER = frozenset(" ".join(REMEDIES[text] for text in (DECIDES, PYTHON, ARRAY, GRADIENTS)).split()) | {"cuda"}
+"""What cannot be broken down: it leaves torch, or needs values."""
+
+
+def remedy(name: str, otherwise: str = OTHERWISE) -> str:
     """Why the operator is refused, and what to write instead."""
-    return next((text for text, names in REMEDIES.items() if name in names.split()), OTHERWISE)
-
-
-def unsupported(function: Any) -> ModelError:
-    """The error for an operator that cannot be compiled."""
-    return fail(f"{operator_name(function)}: {remedy(plain_name(function))}")
+    return next((text for text, names in REMEDIES.items() if name in names.split()), otherwise)
 
 
 def plain_name(function: Any) -> str:

@@ -62,6 +62,8 @@ class RowByRow(TorchFunctionMode):
 class RequestTensor:
     """The tensor, and the functions that were applied to it as a whole, row by row."""
 
+    _cortex_is_of_request = True
+
     def __init__(self, name: str, sample: Any, functions: tuple[RowFunction, ...] = ()) -> None:
         self._cortex_name = name
         self._cortex_sample = sample
@@ -97,7 +99,7 @@ class RequestTensor:
                 "of a node is accepted: inputs[node.idx]."
             )
         b = tracing()
-        b.model.need_calls(b)  # only calls have rows
+        b.model.need_calls()  # only calls have rows
         b.accessors.relate(name, row)
         found: Any = RowField(name, (At(name),))
         for function in self._cortex_functions:
@@ -113,7 +115,7 @@ class RequestTensor:
     def __getattr__(self, name: str) -> Any:
         if name in SHAPELESS:
             return getattr(torch.as_tensor(self._cortex_sample), name)
-        if name.startswith("__"):
+        if name.startswith(("__", "_cortex_")):  # no names of the user's: asked by Python and by the front end
             raise AttributeError(name)
         raise _refused(f"`.{name}`")
 

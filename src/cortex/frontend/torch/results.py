@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from cortex.errors import ModelError
 from cortex.frontend.builder import Value
+from cortex.frontend.torch.collected import collected_values
 from cortex.frontend.torch.constant_results import learn_constant
-from cortex.frontend.torch.forms import Form
+from cortex.frontend.torch.forms import Form, without_lists
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
     """The values of the states of a call that returned `result`."""
     role, prefix = b.role, b.model.prefix(b.role)
     values: dict[str, Value] = {}
+    result, lists = without_lists(result, role.growing)
+    b.grown |= lists
     form, returned = b.values(result, role.numbers.get("", ()))
     if role.returns_constants and not form.count:
         learn_constant(b, form, _what(b))
@@ -32,15 +35,20 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
         if role.stored.setdefault(name, form) != form:
             if role.learn_numbers(name, role.stored[name], form):
                 b.model.restart()
+            if role.routine is not None:
+                b.model.data.must_be_known(b.model, role)
             one, other = _in_order(form, role.stored[name])
             raise ModelError(
                 f"{_what(b)} stores {one} in node.{name} for some nodes and {other} for others. All calls have to "
                 "store the same form."
             )
         values |= zip(role.stored_names(prefix, name), parts, strict=True)
+    values |= collected_values(b)
     for name, value in values.items():
         known = role.types.setdefault(name, TensorType(value.shape))
         if known.shape != value.shape:
+            if role.routine is not None:
+                b.model.data.must_be_known(b.model, role)
             few, many = sorted((value.shape, known.shape))
             raise ModelError(
                 f"{_what(b)} returns tensors of shape {few} for some nodes and of {many} for others. Results of all "
@@ -50,12 +58,21 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
     return values
 
 
+def lets_of(values: dict[str, Value]) -> tuple[str, ...]:
+    """The lets that are the values of states."""
+    return tuple(value.name for value in values.values())
+
+
 def _reconcile(b: TorchBuilder, role: Role, form: Form, known: Form) -> None:
     """Two calls return different forms: numbers become tensors, constants become known to callers."""
     if role.learn_numbers("", known, form):
         b.model.restart()
+    if role.routine is not None and role.learn_lists(known, form):
+        b.model.learn_lists(b, role)
     if role.routine is not None and not (form.count and known.count):
         b.model.let_return_constants(b, role)
+    if role.routine is not None:
+        b.model.data.must_be_known(b.model, role)
     one, other = _in_order(form, known)
     remedy = (
         "where there is nothing, return zeros; return no lists that grow, but store their items on the nodes "

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
-from cortex.frontend.torch.forms import Form, Path, varying
-from cortex.frontend.torch.request_tensor import RowFunction
+from cortex.frontend.torch.forms import Form, Path, grown, varying
+from cortex.frontend.torch.passed_numbers import Data
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
+from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import Fact, TensorType
+
+if TYPE_CHECKING:
+    from cortex.frontend.torch.request_tensor import RowFunction
+
+Part: TypeAlias = tuple[str, int]
+"""A tensor that a call leaves: the attribute that it stores, "" for its result, and the number in its form."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Role:
     routine: Routine | None  # None: the head
     node_parameter: str = ""
     given: dict[str, Any] = field(default_factory=dict)
-    """The other arguments: constants, `Content`, `Passed`, `Inherited`, or the type of a collection that is empty."""
+    """The other arguments: constants, `Content`, `Passed`, `Inherited`, `Data`, or the type of an empty collection."""
     changes: set[str] = field(default_factory=set)
     """Arguments of the latter kind in which it puts something."""
     result: Form | None = None
@@ -51,15 +58,35 @@ class Role:
     """Then by what is asked of these nodes."""
     shares: str = ""
     """What the result also is (`node.h`, a parameter), so that callers must not change it in place; "" if fresh."""
+    sharings: set[frozenset[tuple[Part, Part]] | None] = field(default_factory=set)
+    """Which parts of what it leaves are the same tensors, by kinds of nodes; see in_place.py."""
     keeps: set[str] = field(default_factory=set)
     """Arguments that it returns or stores as they are, so that callers must not change them afterwards."""
     types: dict[str, TensorType] = field(default_factory=dict)
     """The states it is known to have."""
+    collected: dict[str, Form] = field(default_factory=dict)
+    """The form of what its calls add to collections, by the names of these."""
+    growing: set[Path] = field(default_factory=set)
+    """Where in the result there are lists to which calls add something."""
+    grows: set[str] = field(default_factory=set)
+    """Collections outside of calls, attributes of modules, to which its calls add something."""
 
     @property
     def is_top_down(self) -> bool:
         """Do its callers compute arguments for it?"""
         return any(isinstance(value, Passed) for value in self.given.values())
+
+    @property
+    def sharing(self) -> dict[Part, Part] | None:
+        """The parts that are the same tensor as another part, and that; None where calls differ in that."""
+        found = next(iter(self.sharings)) if len(self.sharings) == 1 else None
+        return None if found is None else dict(found)
+
+    def stored_with(self, part: Part) -> tuple[str, ...]:
+        """The attributes that hold the same tensor as a part."""
+        same = self.sharing or {}
+        first = same.get(part, part)
+        return tuple(sorted({name for name, _ in (part, first, *(x for x in same if same[x] == first)) if name}))
 
     def learn_numbers(self, name: str, known: Form, found: Form) -> bool:
         """Do two forms of the result or of an attribute differ in numbers only? Then those are tensors from now on."""
@@ -67,15 +94,20 @@ class Role:
         if places is None or places <= self.numbers.get(name, set()):
             return False
         self.numbers.setdefault(name, set()).update(places)
-        self._forget()
+        self.forget()
         return True
 
-    def let_return_constants(self) -> None:
-        """Which nodes constants are returned for has to be known from now on."""
-        self.returns_constants = True
-        self._forget()
+    def learn_lists(self, known: Form, found: Form) -> bool:
+        """Do two forms of the result differ in the lengths of lists only? Then calls add to those from now on."""
+        places = grown(known, found)
+        if places is None or places <= self.growing:
+            return False
+        self.growing |= places
+        self.forget()
+        return True
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Learn results anew."""
         self.result = None
         self.stored.clear()
         self.types.clear()
@@ -89,6 +121,11 @@ class Role:
         """The states that hold what is stored in an attribute of the node."""
         names = self.stored[attribute].names()
         return [f"{prefix}node_{attribute}" + ("" if name == "out" else f"_{name}") for name in names]
+
+    def collected_names(self, collection: str) -> list[str]:
+        """The states that hold what is added to a collection; of the same names in all roles that do."""
+        names = self.collected[collection].names()
+        return [f"into_{collection}" + ("" if name == "out" else f"_{name}") for name in names]
 
     def states(self, prefix: str, instead: Mapping[str, str]) -> RoutineStates:
         """The states that hold what it returns and stores, where some are kept as another one `instead`."""
@@ -135,6 +172,6 @@ def too_many_roles(routine: Routine, given: Mapping[str, Any], most: int) -> Mod
 
 def key_of(value: Any) -> tuple[Any, ...]:
     """Equal for arguments that make no difference to a role."""
-    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content):
+    if isinstance(value, str | int | float | bool | None.__class__ | Passed | Inherited | Content | Data):
         return (type(value), value)
-    return (id(value),)
+    return ("weights", value._cortex_prefix()) if isinstance(value, WeightSpace) else (id(value),)

@@ -16,11 +16,10 @@ from functools import _lru_cache_wrapper, cached_property, wraps
 from types import FunctionType, MethodType
 from typing import Any
 
-import torch
-
 from cortex.frontend.builder import builder, is_tracing
 from cortex.frontend.spans import is_library
 from cortex.frontend.standin import Attribute
+from cortex.frontend.torch.if_loaded import torch_if_loaded
 
 Call = Callable[["Routine", tuple[Any, ...], dict[str, Any]], Any]
 RECORDER: ContextVar[Call | None] = ContextVar("cortex_recorder", default=None)
@@ -74,9 +73,7 @@ def shadow(routine: Routine) -> Callable[..., Any]:
     return called
 
 
-def routines_of(
-    module: torch.nn.Module, rebuilt: Callable[[FunctionType], FunctionType]
-) -> dict[tuple[int, str], Routine]:
+def routines_of(module: Any, rebuilt: Callable[[FunctionType], FunctionType]) -> dict[tuple[int, str], Routine]:
     """Every method that the user's classes among the module's parts define."""
     found: dict[tuple[int, str], Routine] = {}
     for path, part in module.named_modules():
@@ -117,13 +114,15 @@ def _as_text(key: Any) -> Any:
 
 
 @contextmanager
-def shadowed(modules: Iterable[torch.nn.Module], routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
+def shadowed(modules: Iterable[Any], routines: dict[tuple[int, str], Routine]) -> Iterator[None]:
     """Let calls of the routines be seen."""
     parts = {id(part): part for module in modules for part in module.modules()}
     for (owner, name), routine in routines.items():
         vars(parts[owner])[name] = routine.shadow
     for part in parts.values():
-        if isinstance(part, torch.nn.ParameterDict):  # its items are attributes, whose names have to be real texts
+        if isinstance(
+            part, torch_if_loaded().nn.ParameterDict
+        ):  # its items are attributes, whose names have to be real texts
             vars(part)["_key_to_attr"] = _as_text
     try:
         yield

@@ -8,10 +8,10 @@ import torch
 
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.fields import field_tensor
-from cortex.frontend.torch.standins import IndexableNodeField
+from cortex.frontend.torch.node_field import IndexableTorchNodeField
 
 
-class RowField(IndexableNodeField):
+class RowField(IndexableTorchNodeField):
     """A row of a tensor that is given beside the structure; calls with rows of another form are compiled again."""
 
     __slots__ = ()

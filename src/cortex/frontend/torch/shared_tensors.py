@@ -1,10 +1,10 @@
 """Tensors and collections that several nodes can see, and changes in place that would be lost.
 
 Each call is computed by itself, from states that never change. So what one call hands to another may be changed in
-place only if nobody else can see it: a fresh result of a call may be, what is stored on a node may not, nor may a
-result that is also stored somewhere, or is a parameter, a field or an argument itself.
+place only if nobody else can see it: a fresh result of a call may be, and what the call has stored if only its caller
+reads it (in_place.py); a parameter, a field, an argument or what a memo holds may not.
 
-    t = node.left.h; t += node.right.h      refused: whoever reads node.left.h later would see the change
+    t = node.parent.h; t += x       refused: whoever reads node.parent.h later would see the change
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from cortex.errors import ModelError
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.categories import is_data
-from cortex.frontend.torch.roles import remembered
-from cortex.frontend.torch.tensor import TorchTensor
-from cortex.frontend.torch.views import View
+from cortex.frontend.torch.forms import flatten
+from cortex.frontend.torch.if_loaded import is_torch_tensor
+from cortex.frontend.torch.roles import Part, remembered
 from cortex.ir.source import Span
 
 if TYPE_CHECKING:
@@ -55,10 +53,10 @@ class Lent:
             )
 
 
-def lend(what: str, value: Any, span: Span | None) -> Lent:
+def lend(what: str, value: Any, span: Span | None, *, tensors: bool = True) -> Lent:
     """Keep a value that others can see from being changed: tensors at once, collections at the end of the call."""
     for part in _contents(value):
-        if isinstance(part, TorchTensor):
+        if tensors and is_changeable(part):
             part._cortex_frozen = lost(what)
     return Lent(what, value, list(_contents(value)), span)
 
@@ -66,8 +64,8 @@ def lend(what: str, value: Any, span: Span | None) -> Lent:
 def freeze(what: str, value: Any) -> None:
     """Keep the tensors of a value from being changed from now on."""
     for part in _contents(value):
-        if isinstance(part, TorchTensor):
-            _base(part)._cortex_frozen = lost(what)
+        if is_changeable(part):
+            base_of(part)._cortex_frozen = lost(what)
 
 
 def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
@@ -77,26 +75,58 @@ def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
     memos = {remembered(name): f"what '{name}' remembers" for name in role.changes}
     for name, value in b.results().items():
         seen |= {id(part): memos.get(name, f"node.{name}") for part in _shareable(value)}
+    for entries in (*b.grown.values(), *b.around.grown().values()):
+        seen |= {id(part): "an entry of a list that calls add to" for part in _shareable(entries)}
     arguments = {id(part): name for name, value in given.items() for part in _shareable(value)}
     kept = {arguments[at] for at in {*seen, *map(id, _shareable(result))} if at in arguments}
     shared = ""
     for part in _parts(result):
         shared = shared or _shared_with(part, seen, arguments)
-        seen.setdefault(id(_base(part) if isinstance(part, TorchTensor) else part), "another part of it")
-    if kept - role.keeps or (shared and not role.shares):
+        seen.setdefault(id(base_of(part) if is_changeable(part) else part), "another part of it")
+    same = _sharing(b, result, set(arguments))
+    is_other = bool(b.model.in_place.names) and same not in role.sharings
+    role.sharings.add(same)
+    if kept - role.keeps or (shared and not role.shares) or (is_other and len(role.sharings) > 1):
         role.keeps |= kept
         role.shares = role.shares or shared
         b.model.restart()
+
+
+def _sharing(b: TorchBuilder, result: Any, arguments: set[int]) -> frozenset[tuple[Part, Part]] | None:
+    """The parts of what a call has returned and stored that are the same tensor as another one, which is the second.
+
+    None where parts are something else too: views of each other, fields, parameters, arguments, states of others,
+    entries of lists that calls add to.
+    """
+    if b.role.growing:
+        return None
+    role, first, found = b.role, dict[int, tuple[Part, Any]](), set[tuple[Part, Part]]()
+    memos = {remembered(name) for name in role.changes}
+    for name, value in {**b.results(), "": result}.items():
+        for i, x in enumerate(flatten(b.language.known(value), b.kind_of, role.numbers.get(name, ()))[1]):
+            if isinstance(x, Attribute) or (is_torch_tensor(x) and not is_changeable(x)):
+                return None
+            if not is_changeable(x):
+                continue
+            base = base_of(x)
+            part, other = (name, i), first.setdefault(id(base), ((name, i), x))
+            if base._cortex_frozen or id(base) in arguments or name in memos:
+                return None
+            if other[1] is not x:
+                return None
+            if other[0] != part:
+                found.add((part, other[0]))
+    return frozenset(found)
 
 
 def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> str:
     """What a part of a result also is; "" if it is nothing else."""
     if isinstance(part, Attribute) and is_data(part._cortex_sample()):
         return f"node.{part._cortex_name}"
-    if isinstance(part, torch.Tensor) and not isinstance(part, TorchTensor):
+    if is_torch_tensor(part) and not is_changeable(part):
         return "a parameter or a constant"
-    if isinstance(part, TorchTensor):
-        part = _base(part)
+    if is_changeable(part):
+        part = base_of(part)
         if part._cortex_frozen:
             return "what another call, a node or the module holds"
     if id(part) in seen:
@@ -106,18 +136,25 @@ def _shared_with(part: Any, seen: dict[int, str], arguments: dict[int, str]) -> 
 
 def _shareable(value: Any) -> Iterator[Any]:
     """The tensors and collections of a value, as objects that can be changed."""
-    return (_base(part) if isinstance(part, TorchTensor) else part for part in _parts(value))
+    return (base_of(part) if is_changeable(part) else part for part in _parts(value))
 
 
-def _base(x: TorchTensor) -> TorchTensor:
-    while isinstance(x._cortex_held, View):
-        x = x._cortex_held.base
+def is_changeable(x: Any) -> bool:
+    """Is it a symbolic tensor whose elements code can change in place?"""
+    return hasattr(type(x), "_cortex_assign")
+
+
+def base_of(x: Any) -> Any:
+    """The tensor that it is a view of, or it."""
+    while (base := getattr(x._cortex_held, "base", None)) is not None:
+        x = base
     return x
 
 
 def _parts(value: Any) -> Iterator[Any]:
     """Whatever in a value can be changed in place."""
-    if isinstance(value, torch.Tensor | Attribute | list | dict) or _is_record(value):
+    is_tensor = is_torch_tensor(value) or is_changeable(value)
+    if isinstance(value, Attribute | list | dict) or is_tensor or _is_record(value):
         yield value
     for part in _inside(value):
         yield from _parts(part)

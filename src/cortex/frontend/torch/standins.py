@@ -7,30 +7,26 @@ nodes whose attributes can be read in turn. Every answer is recorded as a fact o
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from cortex.frontend.builder import Value, asked_by_user, builder, is_tracing
+from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.computed import Computed, Constant, constant
 from cortex.frontend.facts import ABSENT, Path, Seen
 from cortex.frontend.field_arithmetic import common, is_spread
 from cortex.frontend.signals import NeedsExample
-from cortex.frontend.spans import fail, user_span
-from cortex.frontend.standin import Attribute, Place
-from cortex.frontend.torch.attribute import IndexableTorchAttribute, TorchAttribute
+from cortex.frontend.spans import fail, is_printing, user_span
+from cortex.frontend.standin import OF_ARRAYS, Attribute, IndexableAttribute, Place
 from cortex.frontend.torch.calls import said
-from cortex.frontend.torch.categories import METHODS, PLAIN, category, is_node
-from cortex.frontend.torch.classes import asks_class, is_asking_for_user
-from cortex.frontend.torch.fields import field_tensor
+from cortex.frontend.torch.categories import METHODS, OF_SCALAR, PLAIN, category, is_data, is_node
+from cortex.frontend.torch.child_lists import MOST_ITEMS, is_item_of_numbers, may_be_empty, refuse_many_items
 from cortex.frontend.torch.identity import HASH, is_equal, is_same
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
 from cortex.frontend.torch.node_methods import Method, TextMethod
-from cortex.frontend.torch.numpy_arrays import array_attribute
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
 from cortex.frontend.torch.rewrite_is import tells_truth
 from cortex.frontend.torch.steps import (
@@ -45,26 +41,19 @@ from cortex.frontend.torch.steps import (
     TRUTH,
     At,
     Attr,
+    Called,
     Contains,
-    Has,
+    Given,
     Steps,
+    presence,
     text,
 )
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
-from cortex.frontend.torch.tokens import is_constructing
-from cortex.ra.ir import IsNone
+from cortex.ra.ir import IsNone, Length
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
-
-DATA = (np.ndarray, torch.Tensor)
-OF_MEMORY = (
-    "is_contiguous", "stride", "strides", "storage_offset", "requires_grad", "grad", "is_leaf", "retains_grad",
-)  # fmt: skip
-"""Attributes of arrays and tensors that their form does not tell."""
-MOST_ITEMS = 64
-"""A list of more numbers is taken for a tensor by code that goes through it."""
 
 
 def tracing() -> TorchBuilder:
@@ -100,7 +89,11 @@ class TorchNode(Place):
         if type(self._cortex_sample) is dict and name in ("get", "keys", "items", "values"):
             return getattr(self, f"_cortex_{name}")
         found = b.stored(self._cortex_steps, name)
-        return _read(b, (*self._cortex_steps, Attr(name))) if found is ABSENT else found
+        if found is not ABSENT:
+            return found
+        if name == "is_leaf" and b.language.knows_leaves and not hasattr(self._cortex_sample, name):
+            return not self.children
+        return _read(b, (*self._cortex_steps, Attr(name)))
 
     def _cortex_get(self, key: Any, default: Any = None) -> Any:
         if key in self:
@@ -191,19 +184,27 @@ class TorchNode(Place):
         return Method(self._cortex_steps, self, "__call__")(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return self._cortex_text()
+        return self._cortex_shown("__repr__")
 
     def __str__(self) -> str:
-        return self._cortex_text()
+        return self._cortex_shown("__str__")
 
     def __format__(self, spec: str) -> str:
-        return format(self._cortex_text(), spec)
+        return format(self._cortex_shown("__str__"), spec)
+
+    def _cortex_shown(self, method: str) -> str:
+        """The text of the node, which decides its kind, unless it is only printed or says nothing but an address."""
+        kind: Any = type(self._cortex_sample)
+        says_more = kind.__repr__ is not object.__repr__ or kind.__str__ is not object.__str__
+        if not says_more or is_printing():
+            return self._cortex_text()
+        return str(ask_value((*self._cortex_steps, Attr(method), Called(()))))
 
     def __dir__(self) -> list[str]:
         return dir(self._cortex_sample) if asked_by_user() else []
 
 
-class NodeField(TorchAttribute):
+class NodeField(Attribute):
     """A number, a text, an array or a tensor that a node holds."""
 
     __slots__ = ("_cortex_steps",)
@@ -211,16 +212,6 @@ class NodeField(TorchAttribute):
     def __init__(self, name: str, steps: Steps, path: Path = ()) -> None:
         super().__init__(Place(path), name)
         self._cortex_steps = steps
-
-    @property  # type: ignore[misc]  # object's can also be set
-    def __class__(self) -> type:
-        if is_constructing():
-            return type(self)
-        frame = sys._getframe(1)
-        if not asked_by_user():
-            return self._cortex_class() if is_tracing() and is_asking_for_user(frame) else type(self)
-        is_tensor = isinstance(self._cortex_sample(), torch.Tensor)
-        return type(self) if is_tensor and not asks_class(frame) else self._cortex_class()
 
     def _cortex_class(self) -> type:
         ask_value((*self._cortex_steps, CLASS))
@@ -230,32 +221,49 @@ class NodeField(TorchAttribute):
         if name.startswith(("__", "_cortex")):
             return super().__getattr__(name)
         sample = self._cortex_sample()
-        if isinstance(sample, DATA):
+        if is_data(sample):
+            self._cortex_ask_form()
             return self._cortex_array_attribute(sample, name)
         if self._cortex_is_array():
-            return super().__getattr__(name)
+            return self._cortex_list_attribute(name)
         if not hasattr(type(sample), name):
             ask_value((*self._cortex_steps, CLASS))
             raise AttributeError(f"'{type(sample).__name__}' object has no attribute '{name}'")
         if isinstance(sample, str) and name in TEXT_METHODS:
             return TextMethod(self, name)
+        if isinstance(sample, np.generic) and name in OF_SCALAR:
+            ask_value((*self._cortex_steps, CLASS))
+            return getattr(sample, name)
+        if isinstance(sample, np.bool_ | np.integer | np.floating) and name == "item":
+            return partial(self._cortex_compute, type(sample.item()).__name__, (self,))
         return getattr(self._cortex_tag(), name)
 
+    def _cortex_tensor(self) -> Any:
+        """The tensor that an array or a list of numbers is computed with as."""
+        return self._cortex_array()
+
     def _cortex_array_attribute(self, sample: Any, name: str) -> Any:
-        self._cortex_ask_form()
-        if name in OF_MEMORY and hasattr(sample, name):
-            return present(tracing(), (*self._cortex_steps, Attr(name)))
-        if isinstance(sample, np.ndarray):
-            return array_attribute(lambda: field_tensor(self), sample, self._cortex_name, name)
-        return sample.dtype if name == "dtype" else super().__getattr__(name)
+        """`node.x.name` of an array, whose form is known."""
+        if name in OF_ARRAYS:
+            return getattr(sample, name)
+        return getattr(self._cortex_tensor(), name)
+
+    def _cortex_list_attribute(self, name: str) -> Any:
+        """`node.x.name` of a list of numbers."""
+        raise AttributeError(f"'{type(self._cortex_sample()).__name__}' object has no attribute '{name}'")
 
     def _cortex_is_array(self) -> bool:
-        return isinstance(self._cortex_sample(), (*DATA, list, tuple))
+        sample = self._cortex_sample()
+        return isinstance(sample, list | tuple) or is_data(sample)
 
     def _cortex_ask_form(self) -> None:
         """Make the element type and the shape of an array or a tensor facts of the node."""
-        if isinstance(self._cortex_sample(), DATA):
+        if is_data(self._cortex_sample()):
             tracing().model.array_forms.ask(tracing(), self._cortex_steps)
+
+    def _cortex_ask_class(self) -> None:
+        """Make it a fact of the node what torch would make of the number, or of the list of numbers."""
+        ask_value((*self._cortex_steps, FLOATS if self._cortex_is_list() else CLASS))
 
     def _cortex_is_list(self) -> bool:
         return isinstance(self._cortex_sample(), list | tuple)
@@ -292,7 +300,12 @@ class NodeField(TorchAttribute):
         return present(tracing(), (*self._cortex_steps, At(at)))
 
     def _cortex_ask_length(self) -> int:
-        return int(ask_value((*self._cortex_steps, LENGTH)))
+        b = tracing()
+        name, path = b.where(self._cortex_steps)
+        if path or not self._cortex_is_list():
+            return int(ask_value((*self._cortex_steps, LENGTH)))
+        b.knowledge.item_lists.setdefault(name)
+        return int(b.facts.ask(Length(name)) or 0)
 
     def _cortex_value(self) -> Value:
         """The field; lists may be of several lengths, and then their items are fields of their own."""
@@ -318,21 +331,25 @@ class NodeField(TorchAttribute):
 
     def __iter__(self) -> Iterator[Any]:
         sample = self._cortex_sample()
-        if isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+        if isinstance(sample, list | tuple):
+            refuse_many_items(self._cortex_name, len(sample))
             return iter([self._cortex_item(i) for i in range(len(sample))])
-        return super().__iter__() if self._cortex_is_array() else iter(self._cortex_text_only("iterable"))
+        return iter(self._cortex_tensor() if self._cortex_is_array() else self._cortex_text_only("iterable"))
 
     def __len__(self) -> int:
         sample = self._cortex_sample()
-        if isinstance(sample, DATA):
-            return super().__len__()
+        if is_data(sample):
+            self._cortex_ask_form()
+            return len(self._cortex_tensor())
         if not isinstance(sample, list | tuple):
             self._cortex_refuse_number("sized")
         return self._cortex_ask_length()
 
     def __bool__(self) -> bool:
         is_list = isinstance(self._cortex_sample(), list | tuple)
-        return bool(ask_value((*self._cortex_steps, TRUTH)) if is_list else super().__bool__())
+        if is_list:
+            return bool(ask_value((*self._cortex_steps, TRUTH)))
+        return bool(self._cortex_tensor()) if is_data(self._cortex_sample()) else super().__bool__()
 
     def _cortex_text_only(self, wanted: str) -> str:
         self._cortex_refuse_number(wanted)
@@ -344,7 +361,7 @@ class NodeField(TorchAttribute):
             raise TypeError(f"'{type(sample).__name__}' object is not {wanted}")
 
 
-class IndexableNodeField(NodeField, IndexableTorchAttribute):
+class IndexableNodeField(NodeField, IndexableAttribute):
     """One that can be indexed: an array, a tensor, a list of numbers, a text."""
 
     __slots__ = ()
@@ -355,6 +372,8 @@ class IndexableNodeField(NodeField, IndexableTorchAttribute):
         sample = self._cortex_sample()
         if type(key) is int and isinstance(sample, list | tuple) and -len(sample) <= key < len(sample):
             return self._cortex_item(key % len(sample))
+        if type(key) is slice and isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
+            return type(sample)(self._cortex_item(i) for i in range(*key.indices(len(sample))))
         return super().__getitem__(key)
 
 
@@ -369,6 +388,12 @@ def ask_value(steps: Steps) -> Any:
     name, path = b.where(steps)
     b.knowledge.tags.setdefault(name)
     return b.facts.ask(ValueOf(name, path))
+
+
+def field_of(b: TorchBuilder, name: str, steps: Steps, path: Path, *, is_indexable: bool = False) -> NodeField:
+    """What stands for data that the steps lead to, with the operators of the tensors that the code computes with."""
+    field, indexable = b.model.entry.language.fields
+    return (indexable if is_indexable else field)(name, steps, path)
 
 
 def present(b: TorchBuilder, steps: Steps) -> Any:
@@ -403,9 +428,10 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    if not isinstance(last, Computed) and b.facts.ask(IsNone(name, path)):
+    is_number = isinstance(last, Computed | Given) or is_item_of_numbers(b, name, path, sample)
+    if not is_number and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
-            ask_value(_has(steps))
+            ask_value(presence(steps))
         return None
     if sample is None:
         return object()  # it is supposed to be something else than it is; what it is then is not known
@@ -416,9 +442,9 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
     if isinstance(sample, Enum | type):
         ask_value((*steps, IDENTITY))
         return sample
-    if isinstance(sample, PLAIN + DATA):
-        is_indexable = isinstance(sample, (str, bytes, *DATA))
-        return IndexableNodeField(name, steps, path) if is_indexable else NodeField(name, steps, path)
+    if isinstance(sample, PLAIN) or is_data(sample):
+        indexable = not isinstance(sample, PLAIN) or isinstance(sample, str | bytes)
+        return field_of(b, name, steps, path, is_indexable=indexable)
     if type(sample) in (list, tuple) and not _is_below_list(steps):
         return _sequence(b, steps, sample)
     return TorchNode(steps, sample)
@@ -434,11 +460,11 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
     is_plain = not is_nested(steps) and name not in b.model.links.itemized
     numbers = all(isinstance(x, int | float) for x in sample)
-    if is_plain and numbers and _may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
+    if is_plain and numbers and may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
         b.knowledge.tags.setdefault(own)
         b.model.counts.ask(b, steps)  # as of an empty list, in which there could be nodes
     if sample and is_plain and numbers:
-        return IndexableNodeField(own, steps, path)
+        return field_of(b, own, steps, path, is_indexable=True)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
         b.knowledge.tags.setdefault(own)
@@ -455,12 +481,6 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
 
 
-def _may_be_empty(b: TorchBuilder, steps: Steps, sample: Any) -> bool:
-    """Are there both lists of numbers and empty ones in this place?"""
-    is_real = type(b.facts.oracle) is Seen  # a list of nodes may be supposed to be empty
-    return (is_real or bool(sample)) and b.model.is_mixed((*steps, TRUTH), str(bool(sample)))
-
-
 def _node(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
     """An item of a list, which the length of the list makes exist."""
     if steps not in b.places:
@@ -475,12 +495,5 @@ def _absent(b: TorchBuilder, steps: Steps, name: str, path: Path) -> None:
         b.accessors.may_lack(name)
         b.model.restart()
     b.facts.ask(IsNone(name, path))
-    ask_value(_has(steps))
+    ask_value(presence(steps))
     raise AttributeError(f"{said(steps[:-1])} has no {text(steps[-1:], '')}")
-
-
-def _has(steps: Steps) -> Steps:
-    """Whether there is such an attribute at all."""
-    *before, last = steps
-    assert isinstance(last, Attr | At)
-    return (*before, Has(last.name) if isinstance(last, Attr) else Contains(last.key))

@@ -14,6 +14,7 @@ from cortex.frontend.builder import Value
 from cortex.frontend.pointwise import comparison, fill
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.content import Integers
+from cortex.frontend.torch.exact import checked
 from cortex.frontend.torch.forms import EXACT, FLOAT
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 
@@ -35,7 +36,7 @@ def element_type(x: TorchTensor) -> str:
 
 
 def exact(x: Any) -> Any:
-    """`x`, unless it has an integer that a state cannot hold."""
+    """`x`, unless it has an integer that a state cannot hold; of fields that is checked for each node."""
     held = x._cortex_content()
     for element in held.elements.flat if isinstance(held, Integers) else ():
         if isinstance(element, int) and abs(element) > EXACT:
@@ -44,4 +45,4 @@ def exact(x: Any) -> Any:
                 f"precision, which holds integers up to {EXACT}. Hand on a number instead of a tensor, or a tensor of "
                 "floats: x.float()."
             )
-    return x
+    return checked(x)

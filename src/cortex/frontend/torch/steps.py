@@ -7,8 +7,9 @@ node itself that has such a way for a meaning.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, assert_never
 
 from cortex.frontend.computed import Computed, Constant, evaluate, shown
@@ -28,6 +29,27 @@ class At:
     """`x[key]`."""
 
     key: int | str
+
+
+@dataclass(frozen=True)
+class Given:
+    """A number or a text that a call is given, whatever x is: the first of some steps."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """`x[start:stop:step]`."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+    @property
+    def slice(self) -> slice:
+        """As Python has it."""
+        return slice(self.start, self.stop, self.step)
 
 
 @dataclass(frozen=True)
@@ -110,21 +132,26 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 FORM = Of("form")
 
-Step: TypeAlias = Attr | At | Called | Of | Contains | Has | Meant | LookedUp | Computed
+Step: TypeAlias = Attr | At | Given | Sliced | Called | Of | Contains | Has | Meant | LookedUp | Computed
 Steps: TypeAlias = tuple[Step, ...]
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 NOWHERE = (AttributeError, IndexError, KeyError, TypeError)
 """What following steps raises where they lead nowhere."""
 
 
-def follow(x: Any, steps: Steps) -> Any:
-    """What the steps lead to."""
+def follow(x: Any, steps: Steps, given: Mapping[str, Any] = NOTHING) -> Any:
+    """What the steps lead to from `x`, which a call is made on that is `given` numbers."""
     for step in steps:
         match step:
+            case Given(name):
+                x = given[name]
             case Attr(name):
                 x = getattr(x, name)
             case At(key):
                 x = x[key]
+            case Sliced():
+                x = x[step.slice]
             case Called(args):
                 x = x(*args)
             case Of(name):
@@ -138,14 +165,14 @@ def follow(x: Any, steps: Steps) -> Any:
             case LookedUp():
                 x = step.of(x)
             case Computed():
-                x = _evaluate(step, x)
+                x = _evaluate(step, x, given)
             case _:
                 assert_never(step)
     return x
 
 
-def _evaluate(computed: Computed, x: Any) -> Any:
-    return evaluate(computed, lambda steps: follow(x, steps))
+def _evaluate(computed: Computed, x: Any, given: Mapping[str, Any]) -> Any:
+    return evaluate(computed, lambda steps: follow(x, steps, given))
 
 
 def replaced(steps: Steps, change: Callable[[Steps], Steps]) -> Steps:
@@ -180,6 +207,10 @@ def text(steps: Steps, start: str = "node") -> str:
                 told += f".{name}"
             case At(key):
                 told += f"[{key!r}]"
+            case Given(name):
+                told = name
+            case Sliced(first, last, stride):
+                told += f"[{':'.join('' if n is None else str(n) for n in (first, last, stride))}]"
             case Called(args):
                 told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):
@@ -218,12 +249,21 @@ class Way:
 
     steps: Steps
     careful: bool = False
+    of_calls: bool = False
+    """Is the object a call? Steps begin at the node that it is made on."""
 
     def __call__(self, x: Any) -> Any:
         """What the steps lead to."""
         try:
-            return follow(x, self.steps)
+            return follow(x.node, self.steps, x.numbers) if self.of_calls else follow(x, self.steps)
         except NOWHERE:
             if self.careful:
                 return None
             raise
+
+
+def presence(steps: Steps) -> Steps:
+    """Whether there is such an attribute at all."""
+    *before, last = steps
+    assert isinstance(last, Attr | At)
+    return (*before, Has(last.name) if isinstance(last, Attr) else Contains(last.key))

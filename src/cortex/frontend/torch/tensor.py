@@ -7,7 +7,7 @@ Operators run on the meta tensors too, so that torch itself checks arguments and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -45,6 +45,8 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     _cortex_meta: torch.Tensor
     _cortex_frozen: str
     _cortex_viewed: bool
+    _cortex_on_change: Callable[[], None] | None
+    """Called before its elements or its shape are changed in place."""
     _cortex_is_numpy: bool
     """Is it an array of NumPy's in the user's code?"""
     _cortex_field: Any
@@ -64,6 +66,7 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
         made._cortex_meta = meta
         made._cortex_frozen = frozen
         made._cortex_viewed = False
+        made._cortex_on_change = None
         made._cortex_is_numpy = False
         made._cortex_field = None
         return made
@@ -83,11 +86,17 @@ class TorchTensor(torch.Tensor, Operand):  # type: ignore[misc]  # the operators
     def _cortex_value(self) -> Value:
         return as_value(self._cortex_content())
 
+    def _cortex_may_change(self) -> None:
+        """Refuse a change in place, or tell of it, where somebody else can see it."""
+        if self._cortex_on_change is not None:
+            self._cortex_on_change()
+        if self._cortex_frozen:
+            raise fail(self._cortex_frozen)
+
     def _cortex_assign(self, content: Content) -> None:
         """Change the elements, here and in all tensors that share them."""
         held = self._cortex_held
-        if self._cortex_frozen:
-            raise fail(self._cortex_frozen)
+        self._cortex_may_change()
         if content.shape != self._cortex_shape:
             content = broadcast(content, self._cortex_shape)
         if isinstance(held, View):

@@ -5,38 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-
 from cortex.errors import ModelError
 from cortex.frontend.builder import Builder, Value
 from cortex.frontend.facts import ABSENT
-from cortex.frontend.foreign import TORCH
-from cortex.frontend.pointwise import as_float, fill
+from cortex.frontend.pointwise import fill
 from cortex.frontend.signals import NeedsStates
 from cortex.frontend.spans import fail, user_span
-from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import said
+from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argument, added
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
-from cortex.frontend.torch.forms import FLOAT, Form, Path, flatten
+from cortex.frontend.torch.forms import Form, Path, flatten, parts_of
+from cortex.frontend.torch.given_arguments import given_argument
 from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.language import Language, is_of_request
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
-from cortex.frontend.torch.number import known
 from cortex.frontend.torch.outside import Outside
+from cortex.frontend.torch.passed_numbers import Data, Group, Numbers
 from cortex.frontend.torch.recursion import refuse_generator
-from cortex.frontend.torch.request_tensor import RequestTensor
-from cortex.frontend.torch.roles import Role, remembered
+from cortex.frontend.torch.roles import Part, Role, remembered
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.shared_tensors import Lent, freeze, lend
 from cortex.frontend.torch.standins import TorchNode, is_stand_in
-from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.steps import Attr, Steps
 from cortex.frontend.torch.unknown import Unknown, blur
 from cortex.ir.source import Span
@@ -44,6 +41,7 @@ from cortex.ra.ir import Hop, State
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.standins import NodeField
 
 
 @dataclass
@@ -65,6 +63,8 @@ class Cut:
     """The call's parameters that are tensors of the request, and the caller's."""
     asked: int
     """How many questions had been asked before."""
+    numbers: Numbers = ()
+    """The numbers and texts that the call is given as data."""
 
 
 @dataclass(eq=False)
@@ -90,12 +90,20 @@ class TorchBuilder(Builder):
     """The calls of which the code got something."""
     forms_taken: dict[tuple[str, tuple[Hop, ...]], int] = field(default_factory=dict)
     """Arrays of children whose forms were not asked for, and how many calls had been made then."""
+    typed_by_values: list[NodeField] = field(default_factory=list)
+    """Numbers of Python and lists of them that became tensors: their classes decide the element types."""
     early: set[str] = field(default_factory=set)
     """Attributes of the node that the code has read before it set them."""
+    groups: list[Group] = field(default_factory=list)
+    """Calls on items of lists that are given numbers."""
+    grown: dict[str, list[Any]] = field(default_factory=dict)
+    """Collections, and what the call has added to them."""
     lent: list[Lent] = field(default_factory=list)
     """What others can see too."""
     _read: dict[tuple[Role, Steps, str], Any] = field(default_factory=dict)
     """What was stored by others, as the code got it."""
+    _parts: dict[tuple[str, Steps, Part], Any] = field(default_factory=dict)
+    """Tensors that calls have left and that callers may change, as the code got them."""
     _written: dict[tuple[Steps, str], Any] = field(default_factory=dict)
     _set_at: dict[tuple[Steps, str], Span | None] = field(default_factory=dict)
     _methods: list[tuple[Any, Steps, int]] = field(default_factory=list)
@@ -135,7 +143,7 @@ class TorchBuilder(Builder):
                     f"{routine.label} is called on {len(nodes)} nodes at once and calls itself; one node is accepted. "
                     "Call it on each of them, and combine the results."
                 )
-            return self._cut(routine, nodes[0], known(arguments))
+            return self._cut(routine, nodes[0], self.model.data.without_constants(self, routine, arguments))
         refuse_generator(routine)
         self.recursive_code.add(routine.function.__code__)
         again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
@@ -167,29 +175,36 @@ class TorchBuilder(Builder):
         self.around.look()
         node = arguments.pop(node_parameter)
         steps = node._cortex_steps
+        numbers = self.model.data.taken_out(self, routine, arguments)
+        added_to = [name for name in arguments if (routine.key, name) in self.model.collecting]
         passed = {
             name: self.values(value)
             for name, value in arguments.items()
-            if not self.is_memo(value) and _is_computed(value)
+            if name not in added_to and not self.is_memo(value) and self._is_computed(value)
         }
         forms = {name: form for name, (form, _) in passed.items()}
-        given = {name: self.model.token(self, name, value, forms) for name, value in arguments.items()}
+        given = {
+            name: COLLECTING if name in added_to else given_argument(self, name, value, forms)
+            for name, value in arguments.items()
+        }
+        given |= {name: Data() for name, _ in numbers}
         if self.rehearsal is None:
             role = self.model.role_of_call(self, routine, node_parameter, given)
         else:
             role = self.rehearsal.role_of_call(self, routine, steps, given)
         self.made.append((role, steps))
         if role is self.role and not steps:
+            self.model.data.must_be_known(self.model, self.role)  # a number may end it
             raise fail(
                 f"{routine.label} calls itself on the node itself, which would never end (P.2). Call it on a child: "
                 "node.left, or each k in node.children."
             )
-        constant = constant_result(self, role, steps)
+        constant = constant_result(self, role, steps, dict(numbers))
         if constant is not None:
             return constant.rebuild([])
-        inherits = {name: x._cortex_name for name, x in arguments.items() if isinstance(x, RequestTensor)}
+        inherits = {name: x._cortex_name for name, x in arguments.items() if is_of_request(x)}
         values = {name: values for name, (_, values) in passed.items()}
-        cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known))
+        cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known), numbers)
         self.cuts.append(cut)
         if self.rehearsal is None:
             self.model.note_call(self, cut)
@@ -197,14 +212,32 @@ class TorchBuilder(Builder):
             self.model.links.hop(self, role, steps)
             raise NeedsStates
         self.around.forget()
+        if numbers:  # another call of the role on this node may have been seen before
+            self._read = {key: value for key, value in self._read.items() if key[:2] != (role, steps)}
+        if self.model.in_place.names:
+            self._leave_anew(steps)
         for name in role.changes:
             self._remember(role, name, arguments[name], steps)
+        for name in added_to:
+            add_to_argument(self, name, arguments[name], role, steps)
+        add_outside(self, role, steps)
         for name in role.keeps & arguments.keys():
             freeze(f"argument '{name}' of {routine.label}, which keeps it,", arguments[name])
         result = self._left(role, steps, role.result, role.result_names(self.model.prefix(role)))
         if role.shares:
-            self._lent(f"what {routine.label} returns, which is also {role.shares},", result)
+            names = tuple(name for i in range(role.result.count) for name in role.stored_with(("", i)))
+            followed = self.model.in_place.is_followed(names)
+            self._lent(f"what {routine.label} returns, which is also {role.shares},", result, tensors=not followed)
         return result
+
+    def _leave_anew(self, steps: Steps) -> None:
+        """Calls on an object, and those that these make, leave other tensors than earlier calls."""
+        for key in [key for key in self._read if key[1][: len(steps)] == steps]:
+            del self._read[key]
+        for part in [part for part in self._parts if part[1][: len(steps)] == steps]:
+            del self._parts[part]
+        for at in [at for at in self._written if at[0] and at[0][: len(steps)] == steps]:
+            del self._written[at]
 
     def _remember(self, role: Role, name: str, collection: Any, steps: Steps) -> None:
         """A call has put something into a collection that it was given: an entry for its node, and who knows what."""
@@ -226,41 +259,53 @@ class TorchBuilder(Builder):
             return False
         return all(type(key) in (TorchNode, NodeId, Unknown) for key in x)
 
-    def _left(self, role: Role, steps: Steps, form: Form, names: list[str], *, looks_up: bool = False) -> Any:
+    def _left(
+        self, role: Role, steps: Steps, form: Form, names: list[str], *, stored: str = "", looks_up: bool = False
+    ) -> Any:
         """What the call of `role` on what the steps lead to has returned or stored, from the states of its node."""
         look = self.looks.setdefault((role.tag, steps), Look(role, steps, looks_up))
         tensors = []
-        for name, kind in zip(names, form.types(), strict=True):
+        for i, (name, kind) in enumerate(zip(names, form.types(), strict=True)):
             hop = self.model.links.hop(self, role, steps, looks_up=looks_up)
             state = self.emit(State(name, (hop,)), role.types[name].shape)
             look.lets.add(state.name)
-            tensors.append(of_type(state, kind))
+            tensors.append(self._part(role, steps, (stored, i), self.language.of_type(state, kind)))
         if self.rehearsal is not None and look.call in self.rehearsal.hidden:
             return self.rehearsal.shown
-        return form.rebuild(tensors)
+        return form.rebuild(tensors, lambda name: added(self, f"what {role.tag} returns", role, steps, name))
+
+    def _part(self, role: Role, steps: Steps, part: Part, tensor: Any) -> Any:
+        """A tensor that a call has left: the same object as the others that are the same tensor."""
+        if not hasattr(tensor, "_cortex_on_change"):  # Cortex's own: a call returns others than it stores
+            return tensor
+        in_place = self.model.in_place
+        if in_place.is_followed(role.stored_with(part)):
+            tensor = self._parts.setdefault((role.tag, steps, (role.sharing or {}).get(part, part)), tensor)
+        tensor._cortex_on_change = partial(in_place.change, self, role, steps, part)
+        return tensor
 
     # Tensors.
 
-    def tensor(self, x: Any) -> Any:
-        """A field, a parameter or a tensor as a symbolic tensor."""
-        dispatch: Any = TORCH.get()
-        return dispatch.symbolic(x)
+    @property
+    def language(self) -> Language:
+        """What tensors are in this code."""
+        return self.model.entry.language
 
     def values(self, result: Any, numbers: Collection[Path] = ()) -> tuple[Form, list[Value]]:
         """The form of a result, and its tensors; numbers at these places are tensors too."""
-        form, found = flatten(known(result), self._kind_of, numbers)
-        return form, [
-            fill(float(x)) if isinstance(x, int | float) else as_float(exact(self.tensor(x))._cortex_value())
-            for x in found
-        ]
+        form, found = flatten(self.language.known(result), self.kind_of, numbers)
+        return form, [fill(float(x)) if isinstance(x, int | float) else self.language.value(x) for x in found]
 
-    def _kind_of(self, x: Any) -> str | None:
-        """The element type of a tensor; Python's numbers and arrays count as floats."""
-        if not _is_tensor(x):
-            return None
-        if not isinstance(x._cortex_sample() if isinstance(x, Attribute) else x, torch.Tensor):
-            return FLOAT
-        return element_type(self.tensor(x))
+    def kind_of(self, x: Any) -> str | None:
+        """The element type of a tensor."""
+        return self.language.element_type(x) if self.language.is_tensor(x) else None
+
+    def _is_computed(self, value: Any) -> bool:
+        """Is this argument of a call, or any part of it, a tensor?"""
+        if isinstance(value, TorchNode | NodeTuple) or is_of_request(value):
+            return False
+        parts = parts_of(value)
+        return self.language.is_tensor(value) if parts is None else any(map(self._is_computed, parts))
 
     # Attributes that the code sets on nodes.
 
@@ -281,6 +326,9 @@ class TorchBuilder(Builder):
             self.model.ever_read.add((*steps, Attr(name)))
             return ABSENT
         role, looks_up = self._who_stores(steps, name)
+        in_place, what = self.model.in_place, f"{said(steps)}.{name}"
+        if role is not None or not steps:
+            in_place.refuse_other_readers(self, role, steps, name, what)
         if role is None:
             if not steps and not self.model.is_stored_by_others(self.role, name):
                 self.early.add(name)
@@ -288,8 +336,8 @@ class TorchBuilder(Builder):
             raise NeedsStates
         if (role, steps, name) not in self._read:
             names = role.stored_names(self.model.prefix(role), name)
-            value = self._left(role, steps, role.stored[name], names, looks_up=looks_up)
-            self._read[role, steps, name] = self._lent(f"{said(steps)}.{name}", value)
+            value = self._left(role, steps, role.stored[name], names, stored=name, looks_up=looks_up)
+            self._read[role, steps, name] = self._lent(what, value, tensors=name not in in_place.names)
         return self._read[role, steps, name]
 
     def refuse_lost_changes(self) -> None:
@@ -297,8 +345,8 @@ class TorchBuilder(Builder):
         for lent in self.lent:
             lent.refuse_change()
 
-    def _lent(self, what: str, value: Any) -> Any:
-        self.lent.append(lend(what, value, user_span()))
+    def _lent(self, what: str, value: Any, *, tensors: bool = True) -> Any:
+        self.lent.append(lend(what, value, user_span(), tensors=tensors))
         return value
 
     def _who_stores(self, steps: Steps, name: str) -> tuple[Role | None, bool]:
@@ -315,13 +363,14 @@ class TorchBuilder(Builder):
     def results(self) -> dict[str, Any]:
         """What was stored on the node itself."""
         for steps, name in self._written:
-            if steps:
+            span = self._set_at[steps, name]
+            if steps and not self.model.in_place.is_set_by_caller(self, steps, name, span):
                 raise ModelError(
                     f"{said(steps)}.{name} is set by the call for another node. Set attributes of the node that a "
                     "recursive method is called on, or pass the value as an argument of the call on that node.",
-                    self._set_at[steps, name],
+                    span,
                 )
-        return {name: value for (_, name), value in self._written.items()}
+        return {name: value for (steps, name), value in self._written.items() if not steps}
 
     @contextmanager
     def inside_method(self, key: Any, code: CodeType, steps: Steps) -> Iterator[None]:
@@ -339,19 +388,3 @@ class TorchBuilder(Builder):
             yield
         finally:
             self._methods.pop()
-
-
-def _is_tensor(x: Any) -> bool:
-    return isinstance(x, torch.Tensor | Attribute | np.ndarray)
-
-
-def _is_computed(value: Any) -> bool:
-    """Is this argument of a call, or any part of it, a tensor?"""
-    match value:
-        case RequestTensor() | TorchNode() | NodeTuple():
-            return False
-        case tuple() | list():
-            return any(map(_is_computed, value))
-        case dict():
-            return any(map(_is_computed, value.values()))
-    return _is_tensor(value)

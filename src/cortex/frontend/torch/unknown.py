@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
+from cortex.frontend.torch.counts import counted
 from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.standins import is_stand_in
 
 QUIET = (
@@ -172,10 +174,15 @@ def blur(collection: Any, where: str) -> None:
             collection.add(unknown)
 
 
+def is_added_to(x: Any) -> bool:
+    """Is this a list of which nothing was known, to whose end something has been added since?"""
+    return type(x) is list and len(x) > 1 and type(x[0]) is Unknown and all(type(item) is not Unknown for item in x[1:])
+
+
 def known_length(x: Any) -> int:
     """What `len` means in the user's code: the length of a collection that others have added to is not known."""
     if isinstance(x, FRESH):
         for item in x:
-            if type(item) is Unknown:
+            if isinstance(item, Unknown):
                 item._cortex_refuse()
-    return len(x)
+    return counted(x) if isinstance(x, NodeList | NodeTuple) else len(x)

@@ -67,6 +67,15 @@ def repeated(x: TorchTensor, read: Callable[[Content], Content]) -> View:
     return View(x, read, write)
 
 
+def read_only(x: TorchTensor, what: str, read: Callable[[Content], Content]) -> View:
+    """Elements of `x` that are read in an order in which they cannot be written."""
+
+    def write(_: Content, __: Content) -> Content:
+        raise fail(f"what {what} gives is changed in place. Choose with torch.where, or change a copy: x = x.clone().")
+
+    return View(x, read, write)
+
+
 def paste(base: Content, ranges: Ranges, part: Content) -> Content:
     """`base` with the box at `ranges` replaced by `part`, which has the box's shape."""
     for axis, (start, stop, step) in enumerate(ranges):

@@ -14,15 +14,15 @@ from cortex.ra.rules.contractions import (
     normalize_contractions,
     split_concats,
 )
-from cortex.ra.rules.fold_constants import absorb_zeros, drop_neutral, fold_fills, shrink_fills
+from cortex.ra.rules.fold_constants import drop_neutral, fold_fills, multiply_zeros, shrink_fills
 from cortex.ra.rules.graph import Rule
 from cortex.ra.rules.merge_views import drop_broadcasts, drop_identities, merge_views, normalize_slices
-from cortex.ra.rules.over_children import count_invariants, pull_products_out, use_lengths
+from cortex.ra.rules.over_children import choose_by_lengths, count_invariants, pull_products_out, use_lengths
 from cortex.ra.rules.sink_slices import sink_slices_into_ops, sink_slices_into_views
 
 FILLS_AND_VIEWS: tuple[Rule, ...] = (
     fold_fills,
-    absorb_zeros,
+    multiply_zeros,
     drop_neutral,
     shrink_fills,
     merge_views,
@@ -32,6 +32,7 @@ FILLS_AND_VIEWS: tuple[Rule, ...] = (
 
 RULES: tuple[Rule, ...] = (
     use_lengths,
+    choose_by_lengths,
     count_invariants,
     normalize_slices,
     drop_identities,

@@ -1,21 +1,18 @@
-"""Constants: fold them, drop neutral ones, let zeros absorb.
+"""Constants: fold them, and drop neutral ones, as IEEE arithmetic has it.
 
-A `Fill(0)` usually stands for the state of an absent child, and what multiplies it is a weight or a gate: U @ 0, f * 0.
-Both are finite (`is_bounded`), so the product is 0 and the gate need not be computed. Anything else that is multiplied
-by 0 may be infinite or NaN, and the product is computed. Two departures from IEEE arithmetic are left: a NaN that a
-gate is computed from is not seen through `gate * 0`, nor a weight that is not finite through `weight * 0`; and x + 0 is
-x, also where x is -0.0. They apply to zeros that are known while compiling only, never to computed ones.
+A `Fill(0)` usually stands for the state of an absent child. U @ 0 is not dropped, since a weight may be infinite or
+NaN: it is computed from weights alone, so that `Hoist` moves it to load time. x + 0 is x unless x may be -0.0.
 """
 
 from __future__ import annotations
 
-from math import isfinite, prod
+from dataclasses import replace
+from math import copysign, isfinite, prod
 
 import numpy as np
 
 from cortex.ra import ir
 from cortex.ra.interp import constant
-from cortex.ra.rules.bounded import is_bounded
 from cortex.ra.rules.graph import Graph
 from cortex.ra.shapes import COMPARISONS, CONNECTIVES, broadcast, infer
 
@@ -45,25 +42,28 @@ def fold_fills(g: Graph, op: ir.Op) -> ir.Op | None:
                 return None
             return _filled(g, op, value * count if fn == "add" else value)
         case ir.Concat(xs):
-            values = {g.fill(x) for x in xs}
-            value = values.pop()
-            return None if value is None or values else _filled(g, op, value)
+            parts = [g.op(name) for name in xs]
+            fills = [part for part in parts if isinstance(part, ir.Fill)]
+            same = len(fills) == len(parts) and all(replace(x, shape=fills[0].shape) == fills[0] for x in fills)
+            return _filled(g, op, fills[0].value) if same else None
         case _:
             return None
 
 
 def drop_neutral(g: Graph, op: ir.Op) -> ir.Op | str | None:
-    """x + 0, x - 0, x * 1 and x / 1 are x; 0 - x and x * -1 are -x; --x is x."""
+    """x + 0, x - 0, x * 1 and x / 1 are x; 0 - x and x * -1 are -x; --x is x. Zeros keep their signs."""
     match op:
-        case ir.Binary("add", x, y) if g.fill(x) == 0:
+        case ir.Binary("add", x, y) if g.fill(x) == 0 and _keeps_sign(g, y, _is_negative(g, x)):
             return _as_large(g, op, y)
         case ir.Binary("mul", x, y) if g.fill(x) == 1:
             return _as_large(g, op, y)
-        case ir.Binary("add" | "sub", x, y) if g.fill(y) == 0:
+        case ir.Binary("add", x, y) if g.fill(y) == 0 and _keeps_sign(g, x, _is_negative(g, y)):
+            return _as_large(g, op, x)
+        case ir.Binary("sub", x, y) if g.fill(y) == 0 and _keeps_sign(g, x, not _is_negative(g, y)):
             return _as_large(g, op, x)
         case ir.Binary("mul" | "div", x, y) if g.fill(y) == 1:
             return _as_large(g, op, x)
-        case ir.Binary("sub", x, y) if g.fill(x) == 0:
+        case ir.Binary("sub", x, y) if g.fill(x) == 0 and _is_negative(g, x):
             return ir.Unary("neg", _as_large(g, op, y))
         case ir.Binary("mul", x, y) if g.fill(y) == -1:
             return ir.Unary("neg", _as_large(g, op, x))
@@ -78,15 +78,70 @@ def drop_neutral(g: Graph, op: ir.Op) -> ir.Op | str | None:
             return None
 
 
-def absorb_zeros(g: Graph, op: ir.Op) -> ir.Op | None:
-    """x * 0 and contractions with 0 are 0 where x is made of weights and gates (see the module's note).
+def _is_negative(g: Graph, x: str) -> bool:
+    """Is this constant negative, or -0.0?"""
+    value = g.fill(x)
+    return value is not None and copysign(1.0, value) < 0
 
-    before:  z = fill 0; t = U @ z; i = t + b
-    after:   i = b
-    """
+
+def _keeps_sign(g: Graph, x: str, adds_negative_zero: bool) -> bool:
+    """Is x the same when a zero is added to it? Only -0.0 + 0.0 is something else than its first operand."""
+    return adds_negative_zero or not _may_be_negative_zero(g, x)
+
+
+def _may_be_negative_zero(g: Graph, x: str) -> bool:
+    """Can an element of `x` be -0.0? Sums begin with 0.0, and are -0.0 only where everything that they add is."""
+    if g.type(x).dtype != "f32":
+        return False
+    match g.op(x):
+        case ir.Contract() | ir.Reduce("add") | ir.OverChildren("add") | ir.Arity() | ir.Unary("exp" | "sigmoid"):
+            return False
+        case ir.Fill(value):
+            return value == 0 and copysign(1.0, value) < 0
+        case ir.Binary("add", a, b):
+            return _may_be_negative_zero(g, a) and _may_be_negative_zero(g, b)
+        case ir.Slice(a) | ir.Reshape(a) | ir.Transpose(a) | ir.Broadcast(a) | ir.Cast(a):
+            return _may_be_negative_zero(g, a)
+        case _:
+            return True
+
+
+def begin_sums(g: Graph, op: ir.Op) -> str | None:
+    """0 + x is x: where sums are rolled up to sums over children, which begin with 0."""
     match op:
-        case ir.Binary("mul", x, y) | ir.Contract(_, x, y) if 0 in (g.fill(x), g.fill(y)):
-            return _filled(g, op, 0.0) if is_bounded(g, y if g.fill(x) == 0 else x) else None
+        case ir.Binary("add", x, y) if g.fill(x) == 0:
+            return _as_large(g, op, y)
+        case ir.Binary("add", x, y) if g.fill(y) == 0:
+            return _as_large(g, op, x)
+        case _:
+            return None
+
+
+def absorb_zeros(g: Graph, op: ir.Op) -> ir.Op | None:
+    """U @ 0 is 0, for finite weights: where a sum over children of U @ h, taken as U @ (sum of h), has no children."""
+    match op:
+        case ir.Contract(_, x, y) if 0 in (g.fill(x), g.fill(y)):
+            return _filled(g, op, 0.0) if _is_weight(g, y if g.fill(x) == 0 else x) else None
+        case _:
+            return None
+
+
+def _is_weight(g: Graph, x: str) -> bool:
+    """Is this a parameter, or a part of one?"""
+    match g.op(x):
+        case ir.Param():
+            return True
+        case ir.Slice(a) | ir.Reshape(a) | ir.Transpose(a) | ir.Broadcast(a):
+            return _is_weight(g, a)
+        case _:
+            return False
+
+
+def multiply_zeros(g: Graph, op: ir.Op) -> ir.Op | None:
+    """A contraction of constants, one of them 0, is 0."""
+    match op:
+        case ir.Contract(_, x, y) if (a := g.fill(x)) is not None and (b := g.fill(y)) is not None and 0 in (a, b):
+            return _filled(g, op, 0.0) if isfinite(a) and isfinite(b) else None
         case _:
             return None
 
@@ -121,7 +176,7 @@ def _as_large(g: Graph, op: ir.Binary | ir.Where, x: str) -> str:
 def _filled(g: Graph, op: ir.Op, value: float) -> ir.Op | None:
     if not isfinite(value):
         return None
-    return ir.Fill(value + 0.0, infer(op, g.builder.types, g.builder.declared).shape)
+    return ir.Fill(value, infer(op, g.builder.types, g.builder.declared).shape)
 
 
 def _scalar(op: ir.Op, *values: float) -> float:

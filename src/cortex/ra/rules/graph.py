@@ -27,7 +27,8 @@ class Graph:
 
     `rules` are tried in order on each op. `uses` are those of the graph being rebuilt, by name, with None for
     "is a result"; a let that is new has no known uses, so rules that need to know them wait for the next round.
-    `lengths` holds the list relations whose length the guard tells.
+    `lengths` holds the list relations whose length the guard tells, `not_empty` those of which it tells that there are
+    children in them.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class Graph:
         lengths: Mapping[str, int],
         uses: Uses,
         reserved: frozenset[str],
+        not_empty: frozenset[str] = frozenset(),
     ) -> None:
         """An empty graph; names that are made up stay clear of `reserved`."""
         self.builder = Builder(declared, reserved)
         self.rules = rules
         self.lengths = lengths
+        self.not_empty = not_empty
         self.uses = uses
         self.constants: set[str] = set()
         self.disjoint: dict[str, bool] = {}

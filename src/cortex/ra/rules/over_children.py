@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf, isfinite
+
 from cortex.ra import ir
-from cortex.ra.rules.bounded import is_bounded
 from cortex.ra.rules.graph import Graph
+from cortex.ra.shapes import broadcast
 
 
 def use_lengths(g: Graph, op: ir.Op) -> ir.Op | str | None:
@@ -22,22 +24,66 @@ def count_invariants(g: Graph, op: ir.Op) -> ir.Op | None:
     """What is the same for every child needs no reduction.
 
     before:  s = sum over children of b
-    after:   s = arity(children) * b;    a maximum or minimum is b where there are children, else 0
-
-    The sum, too, is chosen where b may be infinite: over no children it is 0, and 0 * b would be NaN.
+    after:   s = arity(children) * b where there are children, else 0;    a maximum or minimum is b there
     """
     match op:
-        case ir.OverChildren(fn, x, name) if g.over(x) is None:
-            arity = g.emit(ir.Arity(name))
-            total = x
-            if fn == "add":
-                total = g.emit(ir.Binary("mul", g.emit(ir.Cast(arity, g.type(x).dtype)), x))
-                if is_bounded(g, x):
-                    return g.op(total)
-            some = g.emit(ir.Binary("gt", arity, g.emit(ir.Fill(0.0, ()))))
-            return ir.Where(some, total, g.full(0.0, g.type(x)))
+        case ir.OverChildren("add", x, name) if g.over(x) is None:
+            return times(g, g.emit(ir.Arity(name)), x)
+        case ir.OverChildren(_, x, name) if g.over(x) is None:
+            return _if_any(g, g.emit(ir.Arity(name)), x)
         case _:
             return None
+
+
+def times(g: Graph, count: str, x: str) -> ir.Op:
+    """The sum of `count` values `x`: 0 if there are none, also where x is infinite and 0 * x is NaN."""
+    total = g.emit(ir.Binary("mul", g.emit(ir.Cast(count, g.type(x).dtype)), x))
+    value = g.fill(x)
+    return g.op(total) if value is not None and isfinite(value) else _if_any(g, count, total)
+
+
+def _if_any(g: Graph, count: str, x: str) -> ir.Op:
+    """`x` if `count` is positive, else 0."""
+    some = g.emit(ir.Binary("gt", count, g.emit(ir.Fill(0.0, ()))))
+    return ir.Where(some, x, g.full(0.0, g.type(x)))
+
+
+def choose_by_lengths(g: Graph, op: ir.Op) -> str | None:
+    """`x if count > 0 else y` is x or y where the guard tells whether there are children.
+
+    before:  s = (arity(children) + 1) * b if arity(children) + 1 > 0 else 0
+    after:   s = (arity(children) + 1) * b
+    """
+    if not isinstance(op, ir.Where):
+        return None
+    match g.op(op.cond):
+        case ir.Binary("gt", count, zero) if g.fill(zero) == 0:
+            value = g.fill(count)
+            is_positive = _least(g, count) > 0 if value is None else value > 0
+            if value is None and not is_positive:
+                return None
+            chosen = op.x if is_positive else op.y
+            shape = broadcast(op, g.shape(op.cond), broadcast(op, g.shape(op.x), g.shape(op.y)))
+            return g.spread(chosen, shape)
+        case _:
+            return None
+
+
+def _least(g: Graph, x: str) -> float:
+    """A number that `x` is not below; -infinity where none is known."""
+    match g.op(x):
+        case ir.Fill(value):
+            return value
+        case ir.Arity(name):
+            return float(name in g.not_empty)
+        case ir.Binary("add", a, b):
+            return _least(g, a) + _least(g, b)
+        case ir.Binary("mul", a, b) if min(_least(g, a), _least(g, b)) >= 0:
+            return _least(g, a) * _least(g, b)
+        case ir.Reshape(a) | ir.Broadcast(a):
+            return _least(g, a)
+        case _:
+            return -inf
 
 
 def pull_products_out(g: Graph, op: ir.Op) -> ir.Op | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,9 +10,13 @@ import torch
 from cortex.frontend.pointwise import fill
 from cortex.frontend.torch.content import Content, broadcast, integers, join, reshape
 from cortex.frontend.torch.operators.metadata import cast
-from cortex.frontend.torch.operators.movement import flat
 from cortex.frontend.torch.refusals import CPU, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
+
+
+def flat(sizes: Sequence[Any]) -> tuple[int, ...]:
+    """Both `f(2, 3)` and `f((2, 3))`."""
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else tuple(sizes)
 
 
 def filled(value: float, shape: tuple[int, ...], like: torch.dtype = torch.float32, **placement: Any) -> Any:
@@ -31,7 +35,7 @@ def checked_placement(placement: dict[str, Any]) -> torch.dtype | None:
     if placement.get("out") is not None:
         raise Unsupported("the result is written into another tensor (out=). Bind it to a name instead.")
     device = placement.get("device")
-    if device is not None and torch.device(device).type != "cpu":
+    if device is not None and torch.device(device).type not in ("cpu", "meta"):
         raise Unsupported(f"a tensor is made on {torch.device(device)}: {CPU}")
     if placement.get("layout") not in (None, torch.strided):
         raise Unsupported(f"layout={placement['layout']}: dense tensors only.")
@@ -42,22 +46,18 @@ def checked_placement(placement: dict[str, Any]) -> torch.dtype | None:
 
 
 def _new(value: float) -> Callable[..., Any]:
-    def run(input: TorchTensor, *size: Any, **placement: Any) -> Any:
-        shape = flat(size) if size else tuple(placement.pop("size"))
-        return filled(value, shape, input._cortex_meta.dtype, **placement)
+    return lambda input, size, **placement: filled(value, tuple(size), input._cortex_meta.dtype, **placement)
 
-    return run
+
+def _new_full(input: TorchTensor, size: Any, fill_value: float, **placement: Any) -> Any:
+    return filled(fill_value, tuple(size), input._cortex_meta.dtype, **placement)
 
 
 def _new_of_any(input: TorchTensor, *given: Any, **placement: Any) -> Any:
     """`x.new(2, 3)` is of that shape and not initialized, `x.new([2, 3])` holds these numbers."""
     if len(given) == 1 and isinstance(given[0], list | tuple) and not isinstance(given[0], torch.Size):
         return _new_tensor(input, given[0], **placement)
-    return _new(0.0)(input, *(given or ((0,),)), **placement)
-
-
-def _new_full(input: TorchTensor, size: Any, fill_value: float, **placement: Any) -> Any:
-    return filled(fill_value, tuple(size), input._cortex_meta.dtype, **placement)
+    return filled(0.0, flat(given), input._cortex_meta.dtype, **placement)
 
 
 def _like(value: float) -> Callable[..., Any]:
@@ -109,10 +109,12 @@ def _has_symbols(data: Any) -> bool:
     return any(map(_has_symbols, data)) if isinstance(data, list | tuple) else isinstance(data, TorchTensor)
 
 
+RULES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("new_zeros", "new_empty"), _new(0.0)), "new_ones": _new(1.0), "new_full": _new_full,
+    **dict.fromkeys(("zeros_like", "empty_like"), _like(0.0)), "ones_like": _like(1.0), "full_like": _full_like,
+}  # fmt: skip
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "Tensor.new_zeros": _new(0.0), "Tensor.new_ones": _new(1.0), "Tensor.new_empty": _new(0.0),
-    "Tensor.new": _new_of_any, "Tensor.new_full": _new_full, "Tensor.new_tensor": _new_tensor,
-    "zeros_like": _like(0.0), "ones_like": _like(1.0), "empty_like": _like(0.0), "full_like": _full_like,
-    "torch.full": _full,
+    "Tensor.new": _new_of_any, "Tensor.new_tensor": _new_tensor, "torch.full": _full,
     **dict.fromkeys(("torch.tensor", "torch.as_tensor"), tensor),
 }  # fmt: skip

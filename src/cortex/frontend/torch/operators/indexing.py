@@ -6,6 +6,7 @@ As torch, integers are taken before tensors of integers: `x[0, :, i]` has the ax
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,9 +15,11 @@ import numpy as np
 import torch
 
 from cortex.frontend import indexing, movement, pointwise
+from cortex.frontend.bounds import bounds_of
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.facts import ABSENT, is_plain
-from cortex.frontend.pointwise import comparison, fill
+from cortex.frontend.pointwise import arithmetic, comparison, fill
+from cortex.frontend.reduction import reduce
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.standin import Attribute
 from cortex.frontend.tensor import value_of
@@ -39,8 +42,8 @@ from cortex.frontend.torch.views import Ranges, View, sliced
 from cortex.ra.ir import Param
 
 INDEX = (
-    "an index must be an integer field of a node, as in table[node.word], or a constant: what is computed from values "
-    "cannot index. Choose with torch.where, or compute the index when the structure is made."
+    "an index must be an integer field of a node, as in table[node.word], a constant, or computed by argmax and the "
+    "like from an axis that is not longer. Choose with torch.where, or compute the index when the structure is made."
 )
 
 
@@ -107,7 +110,7 @@ def _parse(x: TorchTensor, index: tuple[Any, ...]) -> Index:
                 ranges.append((start, max(start, stop), step))
                 result.append(len(range(*ranges[-1])))
             case TorchTensor():
-                at = _whole(item)
+                at = whole(item)
                 if at.known and not at.shape:
                     position = int(at.elements[()]) % size
                     ranges.append((position, position + 1, 1))
@@ -121,13 +124,22 @@ def _parse(x: TorchTensor, index: tuple[Any, ...]) -> Index:
     return Index(tuple(ranges), tuple(result), tuple(lookups))
 
 
-def _whole(item: TorchTensor) -> Integers:
+def whole(item: TorchTensor) -> Integers:
+    """A tensor of integers as what indexes."""
     held = item._cortex_content()
     if item._cortex_meta.dtype is torch.bool:
         raise Unsupported(f"it is indexed with truth values: {DYNAMIC}")
-    if not isinstance(held, Integers):
+    if isinstance(held, Integers):
+        return as_indices(held)
+    if item._cortex_meta.dtype.is_floating_point:
         raise Unsupported(INDEX)
-    return as_indices(held)
+    return integers(_elements(held), held.shape)
+
+
+def _elements(x: Value) -> list[Value]:
+    """The elements of what is computed, one by one."""
+    flat = movement.reshape(x, (math.prod(x.shape),))
+    return [movement.reshape(movement.slice_axes(flat, ((i, i + 1, 1),)), ()) for i in range(flat.shape[0])]
 
 
 def _expanded(rank: int, index: tuple[Any, ...]) -> list[Any]:
@@ -170,7 +182,9 @@ def look_up(x: Content, lookups: tuple[tuple[int, Integers], ...], *, wraps: boo
 def _row(x: Content, index: list[int | Value], wraps: bool = False) -> Content:
     """x[index], one position for each of the first axes."""
     for position in index:
-        if isinstance(position, Value):
+        if isinstance(position, Value) and position.dtype != "i64":
+            x = _picked(as_value(x), position, wraps)
+        elif isinstance(position, Value):
             if isinstance(x, Integers):
                 raise Unsupported("a table of integers is indexed with a field of a node. Make it a field of the node.")
             x = indexing.lookup(x, position)
@@ -178,6 +192,24 @@ def _row(x: Content, index: list[int | Value], wraps: bool = False) -> Content:
             at = _position(position, x.shape[0], wraps)
             x = reshape(cut(x, ((at, at + 1, 1), *((0, n, 1) for n in x.shape[1:]))), x.shape[1:])
     return x
+
+
+def _picked(x: Value, position: Value, wraps: bool) -> Value:
+    """The row at a computed position: the sum of all rows, of which the others count as 0."""
+    hit = comparison("eq", count_up(x.shape[0]), _computed(position, x.shape[0], wraps))
+    rows = movement.reshape(hit, (x.shape[0], *(1 for _ in x.shape[1:])))
+    return reduce("add", pointwise.where(rows, x, fill(0.0)), (0,))
+
+
+def _computed(position: Value, size: int, wraps: bool) -> Value:
+    """A computed position, if it cannot lie outside of an axis of this size."""
+    bounds = bounds_of(position)
+    if bounds is None or not (-size if wraps else 0) <= bounds[0] <= bounds[1] < size:
+        known = "" if bounds is None else f" It lies from {bounds[0]:g} to {bounds[1]:g}, and the axis has size {size}."
+        raise Unsupported(INDEX + known)
+    if bounds[0] >= 0:
+        return position
+    return pointwise.where(comparison("lt", position, fill(0.0)), arithmetic("add", position, fill(size)), position)
 
 
 def _position(index: int, size: int, wraps: bool) -> int:
@@ -189,7 +221,7 @@ def _position(index: int, size: int, wraps: bool) -> int:
 
 
 def _setitem(input: TorchTensor, index: Any, value: Any) -> None:
-    new = _new_content(value)
+    new = new_content(value)
     mask = index[0] if len(index) == 1 and isinstance(index[0], TorchTensor) else None
     if mask is not None and mask._cortex_meta.dtype is torch.bool:
         _set_where(input, mask, new)
@@ -203,17 +235,23 @@ def _setitem(input: TorchTensor, index: Any, value: Any) -> None:
     if len(parsed.lookups) > 1:
         raise Unsupported("elements at several tensors of integers are set. Set one axis at a time.")
     ((axis, at),) = parsed.lookups
-    picked = (*parsed.shape[:axis], *at.shape, *parsed.shape[axis + 1 :])
-    parts = _fitted(new, picked)
+    target._cortex_assign(like(put(target._cortex_value(), axis, at, new), input))
+
+
+def put(x: Value, axis: int, at: Integers, new: Content, accumulate: bool = False) -> Value:
+    """`x` with what is `at` positions of an axis set to `new`, or increased by it, one position after the other."""
+    parts = _fitted(new, (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :]))
     for number, place in enumerate(itertools.product(*map(range, at.shape))):
-        whole = (*((0, n, 1) for n in parsed.shape[:axis]), *((p, p + 1, 1) for p in place))
-        each = cut(parts, (*whole, *((0, n, 1) for n in parsed.shape[axis + 1 :])))
-        one = reshape(each, (*parsed.shape[:axis], 1, *parsed.shape[axis + 1 :]))
-        hit = positions_equal(parsed.shape, axis, list(at.elements.flat)[number])
-        target._cortex_assign(pointwise.where(hit, as_value(one), target._cortex_value()))
+        whole = (*((0, n, 1) for n in x.shape[:axis]), *((p, p + 1, 1) for p in place))
+        each = cut(parts, (*whole, *((0, n, 1) for n in x.shape[axis + 1 :])))
+        one = as_value(reshape(each, (*x.shape[:axis], 1, *x.shape[axis + 1 :])))
+        hit = positions_equal(x.shape, axis, list(at.elements.flat)[number])
+        x = pointwise.where(hit, arithmetic("add", x, one) if accumulate else one, x)
+    return x
 
 
-def _new_content(value: Any) -> Content:
+def new_content(value: Any) -> Content:
+    """What a tensor or a number is set to."""
     if isinstance(value, TorchTensor):
         return value._cortex_content()
     if isinstance(value, int) and not isinstance(value, bool):
@@ -240,15 +278,20 @@ def _set_where(input: TorchTensor, mask: TorchTensor, new: Content) -> None:
 
 def positions_equal(shape: tuple[int, ...], axis: int, position: int | Value) -> Value:
     """Truth values that broadcast to `shape`: is the position along `axis` this one?"""
-    where = _places(integers([position], (1,)), shape[axis], wraps=True)
+    where = places_of(integers([position], (1,)), shape[axis], wraps=True)
     hit = comparison("eq", count_up(shape[axis]), where)
     return movement.reshape(hit, tuple(n if i == axis else 1 for i, n in enumerate(shape)))
 
 
-def _places(at: Integers, size: int, *, wraps: bool = False) -> Value:
+def places_of(at: Integers, size: int, *, wraps: bool = False) -> Value:
     """Indices of an axis as numbers to compare with; read from a table, so that fields outside the axis are refused."""
     places = count_up(size)
-    found = [_position(e, size, wraps) if isinstance(e, int) else indexing.lookup(places, e) for e in at.elements.flat]
+    found: list[Any] = []
+    for e in at.elements.flat:
+        if isinstance(e, int):
+            found.append(_position(e, size, wraps))
+        else:
+            found.append(indexing.lookup(places, e) if e.dtype == "i64" else _computed(e, size, wraps))
     return as_value(integers(found, at.shape))
 
 
@@ -261,15 +304,15 @@ def count_up(size: int) -> Value:
 
 
 def _index_select(input: TorchTensor, dim: int, index: TorchTensor) -> Content:
-    at = _whole(index)
+    at = whole(index)
     return look_up(
         input._cortex_content(), ((dim % len(input._cortex_shape), integers(at.elements.flat, (at.elements.size,))),)
     )
 
 
-def _gather(input: TorchTensor, dim: int, index: TorchTensor, sparse_grad: bool = False) -> Content:
+def gather(input: TorchTensor, dim: int, index: TorchTensor, sparse_grad: bool = False) -> Content:
     """result[..., i, ...] = input[..., index[..., i, ...], ...] at every place of `index`."""
-    held, at = input._cortex_content(), _whole(index)
+    held, at = input._cortex_content(), whole(index)
     axis = dim % len(held.shape)
     picked: list[Content] = []
     for place in np.ndindex(at.shape):
@@ -281,53 +324,49 @@ def _gather(input: TorchTensor, dim: int, index: TorchTensor, sparse_grad: bool 
     return reshape(join(picked, 0), at.shape)
 
 
-def _scatter(input: TorchTensor, dim: int, index: TorchTensor, src: Any = None, *, value: Any = None) -> Value:
-    """Set where `index`, along `dim`, says; it must be as large as `input` along the other axes."""
-    new = _new_content(src if src is not None else value)
-    held, at = input._cortex_value(), _whole(index)
-    axis = dim % len(held.shape)
-    if any(m != n for i, (m, n) in enumerate(zip(at.shape, held.shape, strict=True)) if i != axis):
-        raise Unsupported(f"an index of shape {at.shape} for a tensor of shape {held.shape}: all but `dim` must agree.")
-    for k in range(at.shape[axis]):
-        box = tuple((k, k + 1, 1) if i == axis else (0, n, 1) for i, n in enumerate(at.shape))
-        chosen = _places(Integers(at.elements[tuple(slice(*r) for r in box)]), held.shape[axis])
-        line = tuple(n if i == axis else 1 for i, n in enumerate(held.shape))
-        hit = comparison("eq", movement.reshape(count_up(held.shape[axis]), line), chosen)
-        each = as_value(cut(new, tuple(box)) if new.shape else new)
-        held = pointwise.where(hit, each, held)
-    return held
-
-
-def _one_hot(tensor: TorchTensor, num_classes: int = -1) -> Value:
+def one_hot(tensor: TorchTensor, num_classes: int = -1) -> Value:
+    """1 at the class, 0 elsewhere."""
     if num_classes < 0:
         raise Unsupported("without num_classes it depends on values how many there are. Give num_classes.")
-    at = _places(_whole(tensor), num_classes)
+    at = places_of(whole(tensor), num_classes)
     return pointwise.as_float(comparison("eq", movement.reshape(at, (*at.shape, 1)), count_up(num_classes)))
 
 
 def _embedding(
-    input: TorchTensor,
-    weight: TorchTensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
+    weight: TorchTensor, indices: TorchTensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
     sparse: bool = False,
-) -> Content:
-    """Rows of a table. `padding_idx` and the rest matter in training only; `max_norm` changes the table."""
-    if max_norm is not None:
-        raise Unsupported("max_norm changes the table whenever it is read. Scale its rows once and leave max_norm out.")
-    return look_up(weight._cortex_content(), ((0, _whole(input)),))
+) -> Content:  # fmt: skip
+    """Rows of a table; `padding_idx` and the rest matter in training only."""
+    return look_up(weight._cortex_content(), ((0, whole(indices)),))
 
 
-def _native_embedding(
-    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
-) -> Content:
-    return _embedding(indices, weight)
+def _renormalized(input: TorchTensor, *_: Any) -> Content:
+    raise Unsupported("max_norm changes the table whenever it is read. Scale its rows once and leave max_norm out.")
 
+
+def _embedding_bag(
+    input: TorchTensor, weight: TorchTensor, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Value:  # fmt: skip
+    """Rows of a table, summed or averaged, or their largest elements, over the last axis of the indices."""
+    if any(given is not None for given in (offsets, max_norm, per_sample_weights, padding_idx)):
+        raise Unsupported("bags of equal length are accepted: a matrix of indices, without offsets and weights.")
+    rows = as_value(look_up(weight._cortex_content(), ((0, whole(input)),)))
+    found = reduce("max" if mode == "max" else "add", rows, (1,))
+    return arithmetic("div", found, fill(rows.shape[1])) if mode == "mean" else found
+
+
+def _index(input: TorchTensor, indices: list[TorchTensor | None]) -> Content:
+    lookups = tuple((axis, whole(at)) for axis, at in enumerate(indices) if at is not None)
+    return look_up(input._cortex_content(), lookups, wraps=True)
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("index.Tensor", "_unsafe_index"), _index), "index_select": _index_select, "gather": gather,
+    "one_hot": one_hot, "embedding": _embedding, "embedding_renorm": _renormalized,
+}  # fmt: skip
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "Tensor.__getitem__": _getitem, "Tensor.__setitem__": _setitem,
-    "index_select": _index_select, "gather": _gather, "scatter": _scatter, "one_hot": _one_hot,
-    "F.embedding": _embedding, "torch.embedding": _native_embedding,
+    "Tensor.__getitem__": _getitem, "Tensor.__setitem__": _setitem, "F.embedding_bag": _embedding_bag,
 }  # fmt: skip

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
-from cortex.frontend.spans import fail
 from cortex.frontend.torch.content import Content, Integers
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.frontend.torch.views import View
 
 
-def in_place(run: Callable[..., Any]) -> Callable[..., TorchTensor]:
-    """The variant of an operator that changes its first argument and returns it."""
+def assign(target: TorchTensor, result: Any, viewed: bool = False) -> TorchTensor:
+    """`target`, with `result` as its elements; a view of it, as `unsqueeze_` gives, becomes its new form.
 
-    @wraps(run)
-    def change(input: TorchTensor, *args: Any, **kwargs: Any) -> TorchTensor:
-        viewed = input._cortex_viewed
-        result = run(input, *args, **kwargs)
-        if isinstance(result, TorchTensor):
-            result = result._cortex_content()
-        if isinstance(result, View):
-            if input._cortex_frozen:
-                raise fail(input._cortex_frozen)
-            if viewed:
-                raise Unsupported(
-                    "it changes the shape of a tensor of which there are views. Write it without the underscore."
-                )
-            shared = TorchTensor(input._cortex_held, input._cortex_meta, input._cortex_frozen)
-            input._cortex_held = View(shared, result.read, result.write)
-            input._cortex_viewed = False
-            return input
-        input._cortex_assign(like(result, input))
-        return input
-
-    return change
+    `viewed` says whether there were views of it before.
+    """
+    if isinstance(result, View):
+        target._cortex_may_change()
+        if viewed:
+            raise Unsupported(
+                "it changes the shape of a tensor of which there are views. Write it without the underscore."
+            )
+        shared = TorchTensor(target._cortex_held, target._cortex_meta, target._cortex_frozen)
+        target._cortex_held = View(shared, result.read, result.write)
+        target._cortex_viewed = False
+    elif result is not target:
+        content = result._cortex_content() if isinstance(result, TorchTensor) else result
+        target._cortex_assign(like(content, target))
+    return target
 
 
 def like(content: Content, target: TorchTensor) -> Content:

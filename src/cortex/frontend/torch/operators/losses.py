@@ -5,45 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
+from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
-from cortex.frontend.pointwise import arithmetic, unary
+from cortex.frontend.elementary import scaled
+from cortex.frontend.pointwise import arithmetic, fill, unary
 from cortex.frontend.tensor import value_of
-from cortex.frontend.torch.operators.reductions import mean, reduced
+from cortex.frontend.torch.content import Content, as_value, reshape
+from cortex.frontend.torch.operators.indexing import gather, one_hot
+from cortex.frontend.torch.operators.reductions import log_softmax, mean, reduced
 from cortex.frontend.torch.refusals import Unsupported
-from cortex.frontend.torch.tensor import TorchTensor, call
+from cortex.frontend.torch.tensor import TorchTensor
 
 
-def _loss(of_difference: Callable[[Value], Value]) -> Callable[..., Value]:
-    def run(
-        input: Any,
-        target: Any,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        weight: Any = None,
-    ) -> Value:
-        if size_average is not None or reduce is not None or weight is not None:
-            raise Unsupported("size_average, reduce and weight are not known. Give reduction='mean', 'sum' or 'none'.")
-        found = of_difference(arithmetic("sub", value_of(input), value_of(target)))
-        axes = tuple(range(len(found.shape)))
-        match reduction:
-            case "mean":
-                return mean(TorchTensor(found))
-            case "sum":
-                return reduced("add", found, axes, False)
-        return found
-
-    return run
+def _squared(input: Any, target: Any, reduction: int = 1) -> Value:
+    apart = arithmetic("sub", value_of(input), value_of(target))
+    return _total(arithmetic("mul", apart, apart), reduction)
 
 
-def _nll(input: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Value:
-    """Minus what `input` has at the class that `target` says: of a row, or of each of several rows."""
-    if weight is not None or ignore_index >= 0 or len(input.shape) > 2 or target.is_floating_point():
-        raise Unsupported("scores of (N, C) and classes of (N,) are accepted, without weights and ignore_index.")
-    at = call(torch.gather, input, -1, call(torch.unsqueeze, target, -1))
-    lost = unary("neg", call(torch.squeeze, at, -1)._cortex_value())
+def _total(lost: Value, reduction: int) -> Value:
+    """All of it, the mean, or the sum, as torch numbers them."""
     match reduction:
         case 1:
             return mean(TorchTensor(lost))
@@ -52,15 +32,40 @@ def _nll(input: Any, target: Any, weight: Any = None, reduction: int = 1, ignore
     return lost
 
 
-def _cross_entropy(input: Any, target: Any, *options: Any, label_smoothing: float = 0.0, **named: Any) -> Value:
-    if label_smoothing or options[3:] not in ((), (0.0,)):
-        raise Unsupported("label_smoothing is not known. Leave it out, or write it with F.log_softmax.")
-    return _nll(call(torch.log_softmax, input, -1), target, *options[:3], **named)
+def _nll(input: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Value:
+    """Minus what `input` has at the class that `target` says: of a row, or of each of several rows."""
+    if weight is not None or ignore_index >= 0 or len(input.shape) > 2 or target.is_floating_point():
+        raise Unsupported("scores of (N, C) and classes of (N,) are accepted, without weights and ignore_index.")
+    at = gather(input, -1, TorchTensor(_column(target._cortex_content())))
+    return _total(unary("neg", as_value(reshape(at, at.shape[:-1]))), reduction)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "F.mse_loss": _loss(lambda x: arithmetic("mul", x, x)),
-    "F.l1_loss": _loss(lambda x: unary("abs", x)),
-    "_nn.nll_loss_nd": _nll,
-    "_nn.cross_entropy_loss": _cross_entropy,
-}
+def _column(x: Content) -> Content:
+    return reshape(x, (*x.shape, 1))
+
+
+def _cross_entropy(
+    input: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100, smoothing: float = 0.0
+) -> Value:
+    if target.is_floating_point() or smoothing:
+        return _of_shares(value_of(input), _shares(input, target, smoothing), weight, reduction)
+    return _nll(TorchTensor(log_softmax(input, -1)), target, weight, reduction, ignore_index)
+
+
+def _shares(input: Any, target: Any, smoothing: float) -> Value:
+    """How much of each class is meant, a part `smoothing` of which all classes share."""
+    classes = input.shape[-1]
+    meant = value_of(target) if target.is_floating_point() else one_hot(target, classes)
+    return arithmetic("add", scaled(pointwise.as_float(meant), 1 - smoothing), fill(smoothing / classes))
+
+
+def _of_shares(scores: Value, shares: Value, weight: Any, reduction: int) -> Value:
+    if weight is not None or len(scores.shape) > 2:
+        raise Unsupported("scores of (N, C) are accepted, without weights.")
+    each = arithmetic("mul", shares, log_softmax(TorchTensor(scores), -1))
+    return _total(unary("neg", reduced("add", each, (len(scores.shape) - 1,), False)), reduction)
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "mse_loss": _squared, "nll_loss_nd": _nll, "cross_entropy_loss": _cross_entropy,
+}  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 
 from cortex.frontend import pointwise
 from cortex.frontend.torch.content import Content, Integers
-from cortex.frontend.torch.fields import WHOLE_TYPES
+from cortex.frontend.torch.fields import WHOLE_TYPES, ask_element_types
 from cortex.frontend.torch.refusals import CPU, DECIDES, PYTHON, ROUNDING, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor, meta_tensor
 from cortex.frontend.torch.views import View
@@ -20,6 +20,8 @@ OF_META = (
     "storage_offset", "is_mkldnn", "is_nested", "is_conj", "is_neg", "is_inference", "nbytes",
 )  # fmt: skip
 """What the tensor without elements says too."""
+OF_TYPE = ("dtype", "itemsize", "element_size", "is_floating_point", "is_complex", "is_signed", "nbytes")
+"""Of these, what depends on the element type."""
 
 CONSTANT = {
     "is_cuda": False, "is_meta": False, "is_cpu": True, "is_xla": False, "is_mps": False, "is_xpu": False,
@@ -31,9 +33,13 @@ CONSTANT = {
 
 def _of_meta(name: str) -> Callable[..., Any]:
     found = getattr(torch.Tensor, name)
-    return lambda input, *args, **kwargs: (found if callable(found) else found.__get__)(
-        input._cortex_meta, *args, **kwargs
-    )
+
+    def read(input: TorchTensor, *args: Any, **kwargs: Any) -> Any:
+        if name in OF_TYPE:
+            ask_element_types()
+        return (found if callable(found) else found.__get__)(input._cortex_meta, *args, **kwargs)
+
+    return read
 
 
 def _always(value: Any) -> Callable[..., Any]:
@@ -42,11 +48,6 @@ def _always(value: Any) -> Callable[..., Any]:
 
 def _same(input: Any, *_: Any, **__: Any) -> Any:
     return input
-
-
-def _contiguous(input: TorchTensor, memory_format: Any = torch.contiguous_format) -> Content | TorchTensor:
-    """A copy where the elements do not lie in order, as a transposed matrix's."""
-    return input if input._cortex_meta.is_contiguous() else input._cortex_content()
 
 
 def _alias(input: TorchTensor) -> TorchTensor:
@@ -70,34 +71,31 @@ def cast(input: TorchTensor, dtype: torch.dtype) -> Content | TorchTensor:
     raise Unsupported(f"a tensor of {meta.dtype} becomes {dtype}: {ROUNDING if dtype in WHOLE_TYPES else CPU}")
 
 
-def _to(input: TorchTensor, *args: Any, **kwargs: Any) -> Any:
+def _to(input: TorchTensor, *args: Any, **named: Any) -> Any:
+    """To an element type, the one of another tensor, or the CPU; two truth values are non_blocking and copy."""
     dtype: torch.dtype | None = None
-    given = [*args, *(kwargs[name] for name in ("device", "dtype", "other") if kwargs.get(name) is not None)]
-    unknown = set(kwargs) - {"device", "dtype", "other", "non_blocking", "copy", "memory_format"}
-    if unknown:
-        raise Unsupported(f"its argument '{unknown.pop()}' is not known.")
-    for each in given:
+    for each in (*args, *(named.get(name) for name in ("device", "dtype"))):
         match each:
             case TorchTensor():
                 dtype = each._cortex_meta.dtype
             case torch.dtype():
                 dtype = each
-            case bool() | None:
-                pass
-            case _ if torch.device(each).type != "cpu":
+            case torch.device() | str() if torch.device(each).type not in ("cpu", "meta"):
                 raise Unsupported(f"a tensor is moved to {torch.device(each)}: {CPU}")
     result = input if dtype is None else cast(input, dtype)
-    copied = kwargs.get("copy", False) or (len(args) > 2 and args[2])
+    flags = [each for each in args if isinstance(each, bool)]
+    copied = named.get("copy", False) or flags[1:] == [True]
     return result._cortex_content() if copied and isinstance(result, TorchTensor) else result
 
 
-def _cast_to(dtype: torch.dtype) -> Callable[..., Any]:
-    return lambda input, memory_format=None: cast(input, dtype)
+def _to_copy(input: TorchTensor, dtype: torch.dtype | None = None, **placement: Any) -> Any:
+    return _to(input, **placement, dtype=dtype, copy=True)
 
 
 def _type(input: TorchTensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     names = {"torch.FloatTensor": torch.float32, "torch.LongTensor": torch.int64, "torch.BoolTensor": torch.bool}
     if dtype is None:
+        ask_element_types()
         return next((name for name, kind in names.items() if kind is input._cortex_meta.dtype), None)
     name = f"torch.{dtype.__name__}" if isinstance(dtype, type) else str(dtype)
     kind = dtype if isinstance(dtype, torch.dtype) else names.get(name)
@@ -142,15 +140,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"torch.{name}": _of_meta(name) for name in ("numel", "is_floating_point", "is_complex", "is_conj", "is_neg")},
     **{f"Tensor.{name}": _always(value) for name, value in CONSTANT.items()},
     "Tensor.get_device": lambda input: -1,
-    "Tensor.contiguous": _contiguous, "Tensor.cpu": _same,
-    **dict.fromkeys(("detach", "Tensor.data"), _alias),
-    "Tensor.detach_": _same,
-    "Tensor.to": _to, "Tensor.type": _type,
-    "Tensor.float": _cast_to(torch.float32), "Tensor.bool": _cast_to(torch.bool), "Tensor.long": _cast_to(torch.int64),
-    "Tensor.int": _cast_to(torch.int32),
-    "Tensor.type_as": lambda input, other: cast(input, other._cortex_meta.dtype),
+    "Tensor.data": _alias, "Tensor.detach_": _same, "Tensor.to": _to, "Tensor.type": _type,
     "Tensor.requires_grad_": _requires_grad,
     "Tensor.__len__": _length,
     "Tensor.item": _number(lambda n: n), "Tensor.__int__": _number(int), "Tensor.__float__": _number(float),
     "Tensor.__index__": _number(int), "Tensor.__bool__": _number(bool), "Tensor.tolist": _to_list,
+}  # fmt: skip
+
+RULES: dict[str, Callable[..., Any]] = {
+    "detach": _alias, "to": _to, "_to_copy": _to_copy,
 }  # fmt: skip

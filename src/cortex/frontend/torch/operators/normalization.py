@@ -70,10 +70,13 @@ def _batch_norm(
     return _scaled_and_shifted(arithmetic("div", centred, deviation), weight, bias, shape)
 
 
-def _batch_norm_of_module(
+def _refuse_training(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float = 0.1, eps: float = 1e-5,
 ) -> Value:  # fmt: skip
+    """F.batch_norm, which would ask for larger batches first."""
+    if training or running_mean is None:
+        raise Unsupported(TRAINING)
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -127,6 +130,17 @@ def _lower_triangle(rows: int, columns: int) -> Value:
     return comparison("ne", b.emit(Param(name), (rows, columns)), fill(0.0))
 
 
+def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
+    """`v` with norms `g` along all dimensions but `dim`, which is -1 for the norm of all elements.
+
+    Torch's decomposition takes the norm of a vector's elements together where each is meant.
+    """
+    x = value_of(v)
+    axes = tuple(axis for axis in range(len(x.shape)) if axis != dim)
+    norm = vector_norm(v, 2, axes, True) if axes else unary("abs", x)
+    return arithmetic("mul", x, arithmetic("div", value_of(g), norm))
+
+
 def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Value:
     x, y = value_of(x1), value_of(x2)
     shape = pointwise.broadcast_shapes("cosine_similarity", x, y)
@@ -136,26 +150,18 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Val
     return arithmetic("div", reduced("add", arithmetic("mul", x, y), axes, False), arithmetic("mul", *lengths))
 
 
-def _pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Value:
-    apart = arithmetic("add", arithmetic("sub", value_of(x1), value_of(x2)), fill(eps))
-    return vector_norm(TorchTensor(apart), p, -1, keepdim)
+def _distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> Value:
+    """`cdist`: of every row of one with every row of the other."""
+    x, y = value_of(x1), value_of(x2)
+    rows = movement.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
+    columns = movement.reshape(y, (*y.shape[:-2], 1, *y.shape[-2:]))
+    return vector_norm(TorchTensor(arithmetic("sub", rows, columns)), p, -1)
 
 
-def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
-    """`v` with the length `g` along all axes but `dim`, as nn.utils.parametrizations.weight_norm asks for it."""
-    x = value_of(v)
-    axes = tuple(i for i in range(len(x.shape)) if i != dim % len(x.shape)) if dim != -1 else None
-    length = unary("abs", x) if axes == () else vector_norm(v, 2, axes, True)
-    return arithmetic("mul", x, arithmetic("div", value_of(g), length))
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "torch.layer_norm": _layer_norm, "torch.rms_norm": _rms_norm, "torch.batch_norm": _batch_norm,
-    "torch.group_norm": _group_norm, "torch.instance_norm": _instance_norm,
-    "scaled_dot_product_attention": _attention,
-    "torch._weight_norm": _weight_norm,
-    "cosine_similarity": _cosine_similarity, "pairwise_distance": _pairwise_distance,
+RULES: dict[str, Callable[..., Any]] = {
+    "layer_norm": _layer_norm, "rms_norm": _rms_norm, "batch_norm": _batch_norm, "group_norm": _group_norm,
+    "instance_norm": _instance_norm, "scaled_dot_product_attention": _attention,
+    "cosine_similarity": _cosine_similarity, "cdist": _distances,
 }  # fmt: skip
 
-UNCHECKED: dict[str, Callable[..., Any]] = {"F.batch_norm": _batch_norm_of_module}
-"""In training, torch would ask for larger batches first."""
+FUNCTIONS: dict[str, Callable[..., Any]] = {"F.batch_norm": _refuse_training, "torch._weight_norm": _weight_norm}

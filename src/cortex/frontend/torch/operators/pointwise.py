@@ -8,18 +8,32 @@ from typing import Any, Literal
 
 from cortex.frontend import pointwise
 from cortex.frontend.builder import Value
-from cortex.frontend.elementary import cosh, erf, exp_minus_1, log_1_plus, scaled, sinh
+from cortex.frontend.elementary import (
+    acosh,
+    asinh,
+    atanh,
+    cosh,
+    erf,
+    exp_minus_1,
+    log_1_plus,
+    scaled,
+    sinh,
+)
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn, UnaryFn, arithmetic, comparison, fill, unary
 from cortex.frontend.power import power, raised
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.content import Content, Integers, broadcast, integers
 from cortex.frontend.torch.exact import checked, is_whole, whole_arithmetic, whole_comparison
-from cortex.frontend.torch.operators.inplace import in_place
-from cortex.frontend.torch.refusals import Unsupported
+from cortex.frontend.torch.refusals import ROUNDING, Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 
 LARGEST = 3.4028234663852886e38
 """The largest finite float32."""
+
+
+def _of(run: Callable[[Value], Value]) -> Callable[..., Value]:
+    """A function of values as a rule."""
+    return lambda input: run(value_of(input))
 
 
 def _unary(fn: UnaryFn) -> Callable[..., Value]:
@@ -28,10 +42,6 @@ def _unary(fn: UnaryFn) -> Callable[..., Value]:
 
 def _binary(fn: ArithmeticFn) -> Callable[..., Value]:
     return lambda input, other: arithmetic(fn, *_both(input, other))
-
-
-def _reflected(fn: ArithmeticFn) -> Callable[..., Value]:
-    return lambda input, other: arithmetic(fn, value_of(other), value_of(input))
 
 
 def _comparison(fn: ComparisonFn) -> Callable[..., Content]:
@@ -74,26 +84,43 @@ def _mul(input: Any, other: Any) -> Content:
     return found if found is not None else arithmetic("mul", *_both(input, other))
 
 
-def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Value:
+def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Content:
+    if rounding_mode == "floor":
+        return _of_integers("floordiv")(input, other)
     if rounding_mode is not None:
-        raise Unsupported(f"rounding_mode={rounding_mode!r}: only the exact quotient can be compiled. Leave it out.")
+        raise Unsupported(f"rounding_mode={rounding_mode!r}: {ROUNDING}")
     return arithmetic("div", value_of(input), value_of(other))
+
+
+def _of_integers(fn: Literal["floordiv", "mod"]) -> Callable[..., Content]:
+    """What rounds, of integers of nodes and constants."""
+
+    def run(input: Any, other: Any) -> Content:
+        if other == 0 if isinstance(other, int) else isinstance(other, float):
+            raise Unsupported(ROUNDING)
+        found = whole_arithmetic(fn, input, other)
+        if found is None:
+            raise Unsupported(ROUNDING)
+        return found
+
+    return run
+
+
+def _reciprocal_times(input: Any, other: Any) -> Value:
+    """`number / tensor`."""
+    return arithmetic("div", value_of(other), value_of(input))
 
 
 def _pow(input: Any, exponent: Any) -> Value:
     if isinstance(exponent, TorchTensor):
-        if isinstance(input, int | float):
-            return _rpow(exponent, input)
-        raise Unsupported(
-            "the exponent is a tensor. Write torch.exp(p * torch.log(x)), which is the same for positive x."
-        )
+        if isinstance(input, TorchTensor):
+            raise Unsupported(
+                "the exponent is a tensor. Write torch.exp(p * torch.log(x)), which is the same for positive x."
+            )
+        if input < 0:
+            raise Unsupported(f"{input} to the power of a tensor: only a number that is not negative can be the base.")
+        return raised(input, value_of(exponent))
     return power(value_of(input), exponent)
-
-
-def _rpow(input: Any, other: Any) -> Value:
-    if not isinstance(other, int | float) or other < 0:
-        raise Unsupported(f"{other} to the power of a tensor: only a number that is not negative can be the base.")
-    return raised(other, value_of(input))
 
 
 def _square(input: Any) -> Value:
@@ -125,14 +152,12 @@ def _clamp(input: Any, min: Any = None, max: Any = None) -> Value:
     return x if max is None else arithmetic("min", x, value_of(max))
 
 
-def _where(condition: Any, input: Any = None, other: Any = None) -> Value:
-    if input is None or other is None:
-        raise Unsupported("with a condition only, it gives positions, which depend on values. Give both choices.")
+def _where(condition: Any, input: Any, other: Any) -> Value:
     return pointwise.where(_truth(condition), value_of(input), value_of(other))
 
 
-def _where_of(input: Any, condition: Any, other: Any) -> Value:
-    return _where(condition, input, other)
+def _positions(condition: Any) -> Value:
+    raise Unsupported("with a condition only, it gives positions, which depend on values. Give both choices.")
 
 
 def _masked_fill(input: Any, mask: Any, value: Any) -> Value:
@@ -166,6 +191,17 @@ def _logaddexp(input: Any, other: Any) -> Value:
     apart = unary("neg", unary("abs", arithmetic("sub", x, y)))
     distance = pointwise.where(comparison("eq", x, y), fill(0.0), apart)
     return arithmetic("add", arithmetic("max", x, y), log_1_plus(unary("exp", distance)))
+
+
+def _hypot(input: Any, other: Any) -> Value:
+    """The larger side times the root of 1 + the ratio's square: squares would overflow."""
+    x, y = unary("abs", value_of(input)), unary("abs", value_of(other))
+    large, small = arithmetic("max", x, y), arithmetic("min", x, y)
+    odd = pointwise.logical("or", comparison("eq", large, fill(0.0)), comparison("eq", large, fill(math.inf)))
+    ratio = arithmetic("div", small, pointwise.where(odd, fill(1.0), large))
+    root = unary("sqrt", arithmetic("add", fill(1.0), arithmetic("mul", ratio, ratio)))
+    infinite = pointwise.logical("or", comparison("eq", x, fill(math.inf)), comparison("eq", y, fill(math.inf)))
+    return pointwise.where(infinite, fill(math.inf), arithmetic("mul", large, pointwise.where(odd, fill(1.0), root)))
 
 
 def _ignoring_nan(fn: Literal["max", "min"]) -> Callable[..., Value]:
@@ -218,20 +254,13 @@ def _bits(fn: Any, symbol: str) -> Callable[..., Value]:
         for side in (input, other):
             if not isinstance(side, bool) and value_of(side).dtype != "bool":
                 raise Unsupported(f"bits of integers: `{symbol}` of truth values alone can be compiled.")
-        return pointwise.logical(fn, _truth(input), _truth(other))
+        return _xor(input, other) if fn == "xor" else pointwise.logical(fn, _truth(input), _truth(other))
 
     return combine
 
 
 def _logical(fn: Any) -> Callable[..., Value]:
     return lambda input, other: pointwise.logical(fn, _truth(input), _truth(other))
-
-
-def _xor_of_truth(input: Any, other: Any) -> Value:
-    for side in (input, other):
-        if not isinstance(side, bool) and value_of(side).dtype != "bool":
-            raise Unsupported("bits of integers: `^` of truth values alone can be compiled.")
-    return _xor(input, other)
 
 
 def _xor(input: Any, other: Any) -> Value:
@@ -246,11 +275,6 @@ def _invert(input: Any) -> Value:
     if value_of(input).dtype != "bool":
         raise Unsupported("bits of integers: truth values alone can be compiled.")
     return _not(input)
-
-
-def _same(input: Any) -> TorchTensor:
-    assert isinstance(input, TorchTensor)
-    return input
 
 
 def _copy(input: Any, memory_format: Any = None) -> Content:
@@ -277,39 +301,27 @@ def _negated(input: Any) -> Content:
     return unary("neg", value_of(input))
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": _add, **dict.fromkeys(("sub", "subtract"), _sub),
-    **dict.fromkeys(("rsub", "__rsub__"), _rsub),
-    **dict.fromkeys(("mul", "multiply"), _mul),
-    **dict.fromkeys(("div", "divide", "true_divide"), _div),
-    **dict.fromkeys(("__rtruediv__", "__rdiv__"), _reflected("div")),
-    **dict.fromkeys(("pow", "__pow__"), _pow),
-    "__rpow__": _rpow,
+RULES: dict[str, Callable[..., Any]] = {
+    "add": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "div": _div, "pow": _pow,
+    "floor_divide": _of_integers("floordiv"), "remainder": _of_integers("mod"),
     "maximum": _binary("max"), "minimum": _binary("min"), "fmax": _ignoring_nan("max"), "fmin": _ignoring_nan("min"),
-    **dict.fromkeys(("neg", "negative", "__neg__"), _negated),
-    **dict.fromkeys(("positive", "__pos__"), _same),
-    **dict.fromkeys(("abs", "absolute", "__abs__"), _unary("abs")),
-    **{name: _unary(name) for name in ("exp", "log", "sqrt", "tanh", "sigmoid")},
+    "neg": _negated, **{name: _unary(name) for name in ("abs", "exp", "log", "sqrt", "tanh", "sigmoid")},
     **{name: _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
-    "__eq__": _comparison("eq"),
-    "less": _comparison("lt"), "less_equal": _comparison("le"), "greater": _comparison("gt"),
-    "greater_equal": _comparison("ge"), "not_equal": _comparison("ne"),
-    "square": _square, "reciprocal": _reciprocal, "rsqrt": _rsqrt, "sign": _sign, "sgn": _sign,
-    "expm1": lambda input: exp_minus_1(value_of(input)), "log1p": lambda input: log_1_plus(value_of(input)),
-    "erf": lambda input: erf(value_of(input)),
-    "exp2": lambda input: _rpow(input, 2.0), "log2": _log_base(2.0), "log10": _log_base(10.0),
-    "sinh": lambda input: sinh(value_of(input)), "cosh": lambda input: cosh(value_of(input)),
+    "square": _square, "reciprocal": _reciprocal, "rsqrt": _rsqrt, **dict.fromkeys(("sign", "sgn"), _sign),
+    "expm1": _of(exp_minus_1), "log1p": _of(log_1_plus), "erf": _of(erf), "sinh": _of(sinh), "cosh": _of(cosh),
+    "asinh": _of(asinh), "acosh": _of(acosh), "atanh": _of(atanh), "hypot": _hypot,
+    "exp2": lambda input: raised(2.0, value_of(input)), "log2": _log_base(2.0), "log10": _log_base(10.0),
     "logit": _logit, "logaddexp": _logaddexp,
-    "isnan": lambda input: _is_nan(value_of(input)), "isinf": _is_infinite, "isfinite": _is_finite,
-    "nan_to_num": _nan_to_num,
-    **dict.fromkeys(("clamp", "clip"), _clamp),
-    "clamp_min": lambda input, min: _clamp(input, min), "clamp_max": lambda input, max: _clamp(input, None, max),
-    "torch.where": _where, "Tensor.where": _where_of, "masked_fill": _masked_fill,
+    "isnan": _of(_is_nan), "isinf": _is_infinite, "isfinite": _is_finite, "nan_to_num": _nan_to_num,
+    "clamp": _clamp, "clamp_min": lambda input, min: _clamp(input, min),
+    "clamp_max": lambda input, max: _clamp(input, None, max),
+    "where": _where, "where.default": _positions, "masked_fill": _masked_fill,
     "lerp": _lerp, "addcmul": _addcmul, "addcdiv": _addcdiv,
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _xor, "logical_not": _not,
-    **dict.fromkeys(("bitwise_and", "__and__"), _bits("and", "&")),
-    **dict.fromkeys(("bitwise_or", "__or__"), _bits("or", "|")),
-    **dict.fromkeys(("bitwise_xor", "__xor__"), _xor_of_truth),
-    **dict.fromkeys(("bitwise_not", "__invert__"), _invert),
-    "clone": _copy, "fill": _fill, "zero": _zero, "Tensor.copy_": in_place(_copied),
+    "bitwise_and": _bits("and", "&"), "bitwise_or": _bits("or", "|"), "bitwise_xor": _bits("xor", "^"),
+    "bitwise_not": _invert,
+    "clone": _copy, "fill": _fill, "zero": _zero, "copy.default": _copied,
 }  # fmt: skip
+
+FUNCTIONS: dict[str, Callable[..., Any]] = dict.fromkeys(("Tensor.__rtruediv__", "Tensor.__rdiv__"), _reciprocal_times)
+"""Torch multiplies by the reciprocal."""

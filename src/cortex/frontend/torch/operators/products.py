@@ -103,18 +103,37 @@ def _addmm(input: Any, mat1: Any, mat2: Any, beta: float = 1, alpha: float = 1) 
     return product if beta == 0 else arithmetic("add", scaled(value_of(input), beta), product)
 
 
+def _addbmm(input: Any, batch1: Any, batch2: Any, beta: float = 1, alpha: float = 1) -> Value:
+    product = scaled(contraction.contract("nik,nkj->ij", value_of(batch1), value_of(batch2)), alpha)
+    return product if beta == 0 else arithmetic("add", scaled(value_of(input), beta), product)
+
+
 def _outer(input: Any, vec2: Any) -> Value:
     return contraction.outer(value_of(input), value_of(vec2))
 
 
-def _einsum(*args: Any) -> Value:
-    spec, operands = args[0], args[1:]
-    if not isinstance(spec, str):
-        raise Unsupported('the first argument is the notation, such as "ij,j->i"; lists of axes cannot be compiled.')
-    if len(operands) == 1 and isinstance(operands[0], list | tuple):
-        operands = tuple(operands[0])
-    values = [value_of(x) for x in operands]
-    return contraction.einsum(_without_ellipsis(spec, values), values)
+def _einsum(equation: str, tensors: Any, path: Any = None) -> Value:
+    values = [value_of(x) for x in tensors]
+    terms, arrow, output = _without_ellipsis(equation, values).partition("->")
+    pairs = [_diagonals(term, value) for term, value in zip(terms.split(","), values, strict=True)]
+    if not arrow:
+        output = "".join(sorted(c for c in set(terms) - {","} if terms.count(c) == 1))
+    return contraction.einsum(f"{','.join(term for term, _ in pairs)}->{output}", [value for _, value in pairs])
+
+
+def _diagonals(term: str, x: Value) -> tuple[str, Value]:
+    """`x` without letters that stand twice: of such axes, equal positions are taken."""
+    for letter in term:
+        while term.count(letter) > 1:
+            first = term.index(letter)
+            second = term.index(letter, first + 1)
+            rest = [i for i in range(len(term)) if i not in (first, second)]
+            size = x.shape[first]
+            turned = movement.transpose(x, (*rest, first, second))
+            flat = movement.reshape(turned, (*turned.shape[:-2], size * size))
+            x = movement.slice_axes(flat, (*((0, n, 1) for n in flat.shape[:-1]), (0, size * size, size + 1)))
+            term = "".join(term[i] for i in rest) + letter
+    return term, x
 
 
 def _without_ellipsis(spec: str, values: list[Value]) -> str:
@@ -142,12 +161,9 @@ def _without_ellipsis(spec: str, values: list[Value]) -> str:
     return f"{','.join(written)}->{output.replace('...', ''.join(free))}"
 
 
-def _tensordot(a: Any, b: Any, dims: Any = 2) -> Value:
-    x, y = value_of(a), value_of(b)
-    if isinstance(dims, int):
-        axes_x, axes_y = list(range(len(x.shape) - dims, len(x.shape))), list(range(dims))
-    else:
-        axes_x, axes_y = ([d % len(v.shape) for d in given] for v, given in zip((x, y), dims, strict=True))
+def _tensordot(input: Any, other: Any, dims_self: list[int], dims_other: list[int]) -> Value:
+    x, y = value_of(input), value_of(other)
+    axes_x, axes_y = ([d % len(v.shape) for d in given] for v, given in ((x, dims_self), (y, dims_other)))
     terms_x = list(string.ascii_lowercase[: len(x.shape)])
     terms_y = list(string.ascii_uppercase[: len(y.shape)])
     for i, j in zip(axes_x, axes_y, strict=True):
@@ -156,26 +172,16 @@ def _tensordot(a: Any, b: Any, dims: Any = 2) -> Value:
     return contraction.contract(f"{''.join(terms_x)},{''.join(terms_y)}->{''.join(kept)}", x, y)
 
 
-def _rmatmul(input: Any, other: Any) -> Value:
-    return matmul(other, input)
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "linear": linear, "bilinear": _bilinear,
-    **dict.fromkeys(("matmul", "mm"), matmul), "__rmatmul__": _rmatmul,
-    "bmm": lambda input, mat2: matmul(input, mat2), "mv": lambda input, vec: matmul(input, vec),
-    "dot": lambda input, tensor: matmul(input, tensor), "vdot": lambda input, other: matmul(input, other),
-    "inner": lambda input, other: _inner(input, other),
-    "addmm": _addmm,
-    "addmv": lambda input, mat, vec, beta=1, alpha=1: _addmm(input, mat, vec, beta, alpha),
-    "baddbmm": lambda input, batch1, batch2, beta=1, alpha=1: _addmm(input, batch1, batch2, beta, alpha),
-    **dict.fromkeys(("outer", "ger"), _outer),
-    "einsum": _einsum, "tensordot": _tensordot,
-}  # fmt: skip
-
-
 def _inner(input: Any, other: Any) -> Value:
     x, y = value_of(input), value_of(other)
     if not x.shape or not y.shape:
         return arithmetic("mul", x, y)
-    return _tensordot(input, other, ([len(x.shape) - 1], [len(y.shape) - 1]))
+    return _tensordot(input, other, [-1], [-1])
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "linear": linear, "bilinear": _bilinear,
+    **dict.fromkeys(("matmul", "mm.default", "bmm.default", "mv", "dot", "vdot"), matmul), "inner": _inner,
+    **dict.fromkeys(("addmm.default", "addmv.default", "baddbmm.default"), _addmm), "addbmm": _addbmm,
+    "outer": _outer, "einsum.default": _einsum, "tensordot": _tensordot,
+}  # fmt: skip

@@ -79,11 +79,9 @@ def _layers(step: Cell) -> Callable[..., Any]:
     """torch.lstm and its like: layers over a sequence, in one direction or both."""
 
     def run(
-        input: Any, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any = 0.0, train: Any = False,
-        bidirectional: Any = False, batch_first: bool = False,
+        input: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
+        bidirectional: bool, batch_first: bool,
     ) -> Any:  # fmt: skip
-        if not isinstance(has_biases, bool):
-            raise Unsupported(f"it is given a packed sequence: {PADDED}")
         if train and dropout > 0 and num_layers > 1:
             raise Unsupported(f"dropout={dropout}: {RANDOM}")
         x = value_of(input)
@@ -126,9 +124,14 @@ def _stacked(xs: Sequence[Value], axis: int) -> Value:
     return movement.concat([movement.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:])) for x in xs], axis)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "torch.lstm_cell": _cell(_lstm_step), "torch.gru_cell": _cell(_gru_step),
-    "torch.rnn_tanh_cell": _cell(_rnn_step("tanh")), "torch.rnn_relu_cell": _cell(_rnn_step("relu")),
-    "torch.lstm": _layers(_lstm_step), "torch.gru": _layers(_gru_step),
-    "torch.rnn_tanh": _layers(_rnn_step("tanh")), "torch.rnn_relu": _layers(_rnn_step("relu")),
+def _packed(*_: Any) -> Any:
+    raise Unsupported(f"it is given a packed sequence: {PADDED}")
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "lstm_cell": _cell(_lstm_step), "gru_cell": _cell(_gru_step),
+    "rnn_tanh_cell": _cell(_rnn_step("tanh")), "rnn_relu_cell": _cell(_rnn_step("relu")),
+    "lstm.input": _layers(_lstm_step), "gru.input": _layers(_gru_step),
+    "rnn_tanh.input": _layers(_rnn_step("tanh")), "rnn_relu.input": _layers(_rnn_step("relu")),
+    **{f"{name}.data": _packed for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
 }  # fmt: skip

@@ -15,10 +15,11 @@ from cortex.frontend.power import power
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.operators.indexing import count_up
 from cortex.frontend.torch.refusals import CPU, Unsupported
-from cortex.frontend.torch.tensor import TorchTensor
 
 Dims = int | list[int] | tuple[int, ...] | None
 Extreme = Literal["max", "min"]
+MOST_STEPS = 256
+"""Elements along an axis that are taken one after the other."""
 
 
 def axes_of(x: Value, dim: Dims) -> tuple[int, ...]:
@@ -66,18 +67,15 @@ def _amax(fn: Extreme) -> Callable[..., Value]:
     return run
 
 
-def _extreme(fn: Extreme) -> Callable[..., Any]:
-    """`max`: of all elements; with positions along a dimension; or of two tensors."""
+def _largest(fn: Extreme) -> Callable[..., Value]:
+    return lambda input: _amax(fn)(input)
 
-    def run(input: Any, *args: Any, **kwargs: Any) -> Any:
+
+def _along(fn: Extreme) -> Callable[..., Any]:
+    """`max` along a dimension, with positions."""
+
+    def run(input: Any, dim: int, keepdim: bool = False) -> Any:
         x = value_of(input)
-        other = kwargs.get("other", args[0] if args else None)
-        if isinstance(other, TorchTensor):
-            return arithmetic(fn, x, value_of(other))
-        dim = kwargs.get("dim", args[0] if args else None)
-        if dim is None:
-            return reduced(fn, x, axes_of(x, None), False)
-        keepdim = kwargs.get("keepdim", args[1] if len(args) > 1 else False)
         return reduced(fn, x, axes_of(x, dim), keepdim), _position(fn, x, dim, keepdim)
 
     return run
@@ -91,7 +89,7 @@ def _position(fn: Extreme, x: Value, dim: int, keepdim: bool) -> Value:
     best = reduced(fn, x, (axis,), True)
     places = movement.reshape(count_up(x.shape[axis]), tuple(n if i == axis else 1 for i, n in enumerate(x.shape)))
     found = pointwise.logical("or", comparison("eq", x, best), comparison("ne", x, x))
-    candidates = pointwise.where(found, places, fill(float(x.shape[axis])))
+    candidates = pointwise.where(found, places, fill(float(x.shape[axis] - 1)))  # some place is found
     return reduced("min", candidates, (axis,), keepdim)
 
 
@@ -143,7 +141,8 @@ def softmax(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value:
     return reduction.softmax(x, dim) if x.shape else fill(1.0)
 
 
-def _log_softmax(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value:
+def log_softmax(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value:
+    """x - log(sum(exp(x))) along a dimension."""
     check_type(dtype)
     x = value_of(input)
     if not x.shape:
@@ -167,15 +166,6 @@ def _logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Value:
     return movement.reshape(result, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
-def _norm(
-    input: Any, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
-) -> Value:
-    check_type(dtype)
-    if p == "nuc":
-        raise Unsupported("the nuclear norm needs singular values. Vector norms can be compiled: p=2, p=1, ...")
-    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim)
-
-
 def vector_norm(
     input: Any, ord: float = 2, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> Value:
@@ -197,16 +187,6 @@ def vector_norm(
     return power(reduced("add", power(size, ord), axes, keepdim), 1 / ord)
 
 
-def _matrix_or_vector_norm(
-    input: Any, ord: Any = None, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
-) -> Value:
-    """torch.linalg.norm: a vector's p-norm; of a matrix, the square root of the sum of squares."""
-    axes = axes_of(value_of(input), dim)
-    if ord is not None and ord != "fro" and len(axes) != 1:
-        raise Unsupported(f"ord={ord!r} of a matrix: ord=None or 'fro' can be compiled.")
-    return vector_norm(input, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype)
-
-
 def _spread(x: Value, axes: tuple[int, ...], keepdim: bool, correction: float) -> Value:
     count = math.prod(x.shape[a] for a in axes)
     middle = arithmetic("div", reduced("add", x, axes, True), fill(count))
@@ -216,44 +196,58 @@ def _spread(x: Value, axes: tuple[int, ...], keepdim: bool, correction: float) -
 
 
 def _variance(root: bool) -> Callable[..., Value]:
-    def run(input: Any, *args: Any, **kwargs: Any) -> Value:
-        """(dim, unbiased, keepdim), or (unbiased), or (dim, *, correction, keepdim)."""
-        positional = dict(
-            zip(
-                ("unbiased",) if args and isinstance(args[0], bool) else ("dim", "unbiased", "keepdim"),
-                args,
-                strict=False,
-            )
-        )
-        given = positional | kwargs
-        if unknown := set(given) - {"dim", "unbiased", "keepdim", "correction"}:
-            raise Unsupported(f"its argument '{unknown.pop()}' is not known.")
-        correction = given.get("correction")
-        if correction is None:
-            correction = 1 if given.get("unbiased", True) else 0
+    def run(input: Any, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Value:
         x = value_of(input)
-        result = _spread(x, axes_of(x, given.get("dim")), given.get("keepdim", False), correction)
+        result = _spread(x, axes_of(x, dim), keepdim, 1 if correction is None else correction)
         return unary("sqrt", result) if root else result
 
     return run
 
 
 def _with_mean(root: bool) -> Callable[..., Any]:
-    def run(input: Any, *args: Any, **kwargs: Any) -> Any:
-        dim = kwargs.get("dim", args[0] if args and not isinstance(args[0], bool) else None)
-        keepdim = kwargs.get("keepdim", args[2] if len(args) > 2 else False)
-        return _variance(root)(input, *args, **kwargs), mean(input, dim, keepdim)
+    def run(input: Any, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+        return _variance(root)(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim)
 
     return run
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": _sum, "mean": mean, "prod": _prod, "max": _extreme("max"), "min": _extreme("min"),
+def _both_ends(input: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[Value, Value]:
+    dims: Dims = () if dim is None else dim
+    return _amax("min")(input, dims, keepdim), _amax("max")(input, dims, keepdim)
+
+
+def _count(input: Any, dim: Dims = None) -> Value:
+    x = value_of(input)
+    return reduced("add", pointwise.as_float(comparison("ne", x, fill(0.0))), axes_of(x, dim), False)
+
+
+def _running(fn: Literal["add", "mul"]) -> Callable[..., Value]:
+    """`cumsum` and `cumprod`: one after the other."""
+
+    def run(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value:
+        check_type(dtype)
+        x = pointwise.as_float(value_of(input))
+        if not x.shape or not x.shape[dim]:
+            return x
+        axis = dim % len(x.shape)
+        if x.shape[axis] > MOST_STEPS:
+            raise Unsupported(f"the running value of {x.shape[axis]} elements; {MOST_STEPS} at most are accepted.")
+        found: list[Value] = []
+        for each in movement.split(x, [1] * x.shape[axis], axis):
+            found.append(arithmetic(fn, found[-1], each) if found else each)
+        return movement.concat(found, axis)
+
+    return run
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "sum": _sum, "mean": mean, "prod.dim_int": _prod, "prod": lambda input, dtype=None: _prod(input, dtype=dtype),
+    "max.default": _largest("max"), "min.default": _largest("min"), "max.dim": _along("max"), "min.dim": _along("min"),
     "amax": _amax("max"), "amin": _amax("min"),
     "argmax": _arg("max"), "argmin": _arg("min"), "all": _every("min"), "any": _every("max"),
-    **{f"{owner}.softmax": softmax for owner in ("torch", "Tensor")},
-    **{f"{owner}.log_softmax": _log_softmax for owner in ("torch", "Tensor")},
-    "logsumexp": _logsumexp, "norm": _norm,
-    "linalg.vector_norm": vector_norm, "linalg.norm": _matrix_or_vector_norm,
-    "var": _variance(False), "std": _variance(True), "var_mean": _with_mean(False), "std_mean": _with_mean(True),
+    "softmax": softmax, "log_softmax": log_softmax,
+    "logsumexp": _logsumexp, "linalg_vector_norm": vector_norm,
+    "var.correction": _variance(False), "std.correction": _variance(True), "var_mean.correction": _with_mean(False),
+    "std_mean.correction": _with_mean(True), "cumsum": _running("add"), "cumprod": _running("mul"),
+    "aminmax": _both_ends, "count_nonzero": _count,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which torch functions can be compiled: the families of operators, found under all the names torch gives them."""
+"""Which torch functions can be compiled: rules for ATen operators, and what torch answers without computing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - as everyone calls it
 from cortex.frontend.torch.operators import (
     activations,
     factories,
+    grids,
     indexing,
     losses,
     metadata,
@@ -22,53 +23,46 @@ from cortex.frontend.torch.operators import (
     products,
     recurrent,
     reductions,
+    scatters,
 )
-from cortex.frontend.torch.operators.inplace import in_place
 
-OWNERS = {"torch": torch, "Tensor": torch.Tensor, "F": F, "_nn": torch._C._nn, "linalg": torch.linalg}
-ANYWHERE = ("torch", "Tensor", "F", "_nn")
-"""Where a name without an owner is looked for."""
-FAMILIES = (pointwise, activations, products, movement, indexing, reductions, normalization, recurrent, losses)
-"""Operators on tensors: torch runs them on meta tensors first."""
-UNCHECKED = (factories.FUNCTIONS, metadata.FUNCTIONS, normalization.UNCHECKED)
-"""What gives no tensor, or takes none, or must be refused before torch finds something else wrong."""
+OWNERS = {"torch": torch, "Tensor": torch.Tensor, "F": F}
+FAMILIES = (
+    pointwise, activations, products, movement, indexing, scatters, reductions, normalization, recurrent, losses, grids,
+)  # fmt: skip
+"""Rules for ATen operators, which torch runs on tensors without elements first."""
+UNCHECKED = (factories.RULES, metadata.RULES)
+"""Rules for ATen operators whose results torch need not be asked for."""
+WHOLE = (
+    indexing.FUNCTIONS, metadata.FUNCTIONS, factories.FUNCTIONS, pointwise.FUNCTIONS, activations.FUNCTIONS,
+    normalization.FUNCTIONS,
+)  # fmt: skip
+"""Functions that are not broken down: indexing by Python objects, facts, and a few that have a better form here."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An implementation; if `checked`, torch is asked first whether the arguments are right and what comes of them."""
+class Rule:
+    """What an ATen operator computes, given its arguments in the order of its schema."""
 
     run: Callable[..., Any]
-    checked: bool = True
+    is_checked: bool = True
 
 
 @lru_cache(maxsize=1)
-def table() -> dict[Any, Entry]:
-    """By function of torch.
+def rules() -> dict[str, Rule]:
+    """By name of an ATen operator, for all its overloads ("add"), or of one overload ("max.dim")."""
+    found = {name: Rule(run) for family in FAMILIES for name, run in family.RULES.items()}
+    return found | {name: Rule(run, False) for family in UNCHECKED for name, run in family.items()}
 
-    A family maps a name to an implementation: "tanh" stands for torch.tanh, Tensor.tanh and F.tanh, as far as they
-    exist, and for what changes its first argument in place, Tensor.tanh_; "F.tanh" for F.tanh alone.
-    """
-    found: dict[Any, Entry] = {}
-    families = [(family.FUNCTIONS, True) for family in FAMILIES] + [(family, False) for family in UNCHECKED]
-    for family, checked in families:
+
+@lru_cache(maxsize=1)
+def functions() -> dict[Any, Callable[..., Any]]:
+    """By function of torch."""
+    found: dict[Any, Callable[..., Any]] = {}
+    for family in WHOLE:
         for name, run in family.items():
-            for function in functions(name):
-                if "." in name or function not in found:
-                    found[function] = Entry(run, checked)
-            for function in functions(changing(name)):
-                found.setdefault(function, Entry(in_place(run), checked))
+            owner, _, last = name.rpartition(".")
+            function = getattr(OWNERS[owner], last, None)
+            if function is not None:
+                found[function if callable(function) else function.__get__] = run
     return found
-
-
-def changing(name: str) -> str:
-    """The variant that changes its first argument: add_ and __iadd__."""
-    return f"__i{name[2:]}" if name.startswith("__") else f"{name}_"
-
-
-def functions(name: str) -> list[Any]:
-    """The functions and methods of torch that a name of a family stands for."""
-    owner, dot, last = name.rpartition(".")
-    owners = [OWNERS[owner]] if dot else [OWNERS[name] for name in ANYWHERE]
-    exist = [getattr(each, last) for each in owners if hasattr(each, last)]
-    return [each if callable(each) else each.__get__ for each in exist]

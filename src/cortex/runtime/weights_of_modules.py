@@ -1,0 +1,27 @@
+"""New weights for the programs of a compiled module; and that its results have no gradients."""
+
+from __future__ import annotations
+
+from cortex.frontend.weights import Source
+from cortex.runtime.executable import Executable
+
+NO_GRADIENTS = (
+    "the results of a compiled module have no gradients: backward() would train what is computed from them, and leave "
+    "the module as it is. For inference, call it under torch.no_grad(), or say so once with fast.eval(). To train, "
+    "call the module itself, and give its weights to the compiled one afterwards: fast.update(module.state_dict())."
+)
+"""What to say to who might train the module by them."""
+
+
+def update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...], share: bool = False) -> None:
+    """Give new weights to all programs or to none; those that `share` arrays have the same ones."""
+    before = [run.given_weights for run in runs]
+    new = weights
+    try:
+        for run in runs:
+            run.update(new, optional=optional)
+            new = run.given_weights if share else weights
+    except BaseException:
+        for run, old in zip(runs, before, strict=True):
+            run.update(old)
+        raise
