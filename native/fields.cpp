@@ -107,7 +107,7 @@ void copy_rows(const FloatField& field, const float* from, float* to, bool padde
 }
 
 void refuse_int(const IntField& field, std::int64_t value, const std::string& node) {
-  structure_error(node + ": field '" + field.name + "' is " + std::to_string(value) +
+  structure_error(node + ": " + field.said + " is " + std::to_string(value) +
                   (field.limited ? "" : ", which does not fit in 32 bits") + "; it must be " + accepted_int(field) +
                   (field.limited ? "" : " that does: the model uses it as one, not as a float"));
 }
@@ -172,11 +172,11 @@ void Request::fill(FieldRef ref, std::int32_t node, const Destination& to) {
   const auto id = numbering_.id_of[static_cast<std::size_t>(node)];
   if (ref.is_int) {
     const IntField& field = spec_.int_fields[number];
-    if (!found || found == Py_None) missing(field.name, accepted_int(field), node);
+    if (!found || found == Py_None) missing(field.said, accepted_int(field), node);
     int_array(to, spec_, number)[id] = int_value(field, found, node);
   } else {
     const FloatField& field = spec_.float_fields[number];
-    if (!found || found == Py_None) missing(field.name, accepted_float(field), node);
+    if (!found || found == Py_None) missing(field.said, accepted_float(field), node);
     float_value(field, found, node, to.floats[number] + id * (to.padded ? field.stride : field.elements()), to.padded);
   }
 }
@@ -236,9 +236,9 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
   nb::object index;
   if (PyArray_IsScalar(value, Bool)) return checked(field, PyObject_IsTrue(value), node);
   if (!PyLong_Check(value)) {
-    if (is_masked(value)) masked(field.name, accepted_int(field), node);
+    if (is_masked(value)) masked(field.said, accepted_int(field), node);
     if (!PyIndex_Check(value)) {
-      structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
+      structure_error(describe(node) + ": " + field.said + " is " + value_and_type(value) +
                       "; it must be " + accepted_int(field));
     }
     PyObject* number = PyNumber_Index(value);
@@ -246,7 +246,7 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
       // An array has __index__ but only a whole number has a meaning for it.
       if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
       PyErr_Clear();
-      structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
+      structure_error(describe(node) + ": " + field.said + " is " + value_and_type(value) +
                       "; it must be " + accepted_int(field));
     }
     index = nb::steal(number);
@@ -256,7 +256,7 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
   const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (number == -1 && PyErr_Occurred()) throw nb::python_error();
   if (overflow) {
-    structure_error(describe(node) + ": field '" + field.name + "' is " + brief_repr(value) +
+    structure_error(describe(node) + ": " + field.said + " is " + brief_repr(value) +
                     ", which does not fit in 32 bits; it must be " + accepted_int(field));
   }
   return checked(field, number, node);
@@ -272,7 +272,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
   nb::object whole, converted;
   std::optional<double> lost;
   auto too_large = [&](const std::string& is_what) {
-    structure_error(describe(node) + ": field '" + field.name + "' " + is_what +
+    structure_error(describe(node) + ": " + field.said + " " + is_what +
                     ", which is too large for float32 (up to 3.4e38); it must be " + accepted_float(field));
   };
   if (PyLong_Check(value)) {  // of any size
@@ -284,7 +284,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
     whole = own(PyFloat_FromDouble(number));
     value = whole.ptr();
   }
-  if (is_masked(value)) masked(field.name, accepted_float(field), node);
+  if (is_masked(value)) masked(field.said, accepted_float(field), node);
   if (!PyArray_CheckExact(value) || !is_plain_float32(reinterpret_cast<PyArrayObject*>(value))) {
     PyObject* any = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
     if (!any && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
@@ -294,7 +294,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
     auto* array = reinterpret_cast<PyArrayObject*>(any);
     const int type = any ? PyArray_TYPE(array) : NPY_OBJECT;
     if (!PyTypeNum_ISINTEGER(type) && !PyTypeNum_ISFLOAT(type) && !PyTypeNum_ISBOOL(type)) {
-      structure_error(describe(node) + ": field '" + field.name + "' is " + value_and_type(value) +
+      structure_error(describe(node) + ": " + field.said + " is " + value_and_type(value) +
                       "; it must be " + accepted_float(field));
     }
     converted = as_float32(array, lost);
@@ -302,7 +302,7 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
   }
   auto* array = reinterpret_cast<PyArrayObject*>(value);
   if (!has_shape(array, field, 0)) {
-    structure_error(describe(node) + ": field '" + field.name + "' has shape " +
+    structure_error(describe(node) + ": " + field.said + " has shape " +
                     text_of_shape(PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))) +
                     "; it must be " + accepted_float(field) +
                     ", as in other nodes of its kind. Give them all the same shape, or let the model tell them apart by "
@@ -313,13 +313,13 @@ void Request::float_value(const FloatField& field, PyObject* value, std::int32_t
 }
 
 void Request::masked(const std::string& field, const std::string& accepted, std::int32_t node) {
-  structure_error(describe(node) + ": field '" + field + "' is a masked array, and what is masked has no value; it must be " +
+  structure_error(describe(node) + ": " + field + " is a masked array, and what is masked has no value; it must be " +
                   accepted);
 }
 
 void Request::missing(const std::string& field, const std::string& accepted, std::int32_t node) {
-  structure_error(describe(node) + ": field '" + field +
-                  "' is missing or None, and the model reads it there; it must be " + accepted);
+  structure_error(describe(node) + ": " + field +
+                  " is missing or None, and the model reads it there; it must be " + accepted);
 }
 
 // Call `found(node)` for every node that `path` reaches; a step that leads nowhere is the user's error.

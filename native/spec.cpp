@@ -245,11 +245,17 @@ class Reader {
     return static_cast<Branch>(number);
   }
 
+  // What errors call a field: the expression that computes it, or its name.
+  std::string said(const std::string& name) {
+    const nb::object shown = source_.contains("said") ? source_["said"].attr("get")(name) : nb::none();
+    return shown.is_none() ? "field '" + name + "'" : text_of(shown);
+  }
+
   void read_int_field(nb::handle source) {
     const std::string name = text_of(source[0]);
     const nb::object limit = source[1];
     const bool limited = !limit.is_none();
-    spec_.int_fields.push_back({name, attribute(name), limited, limited ? int_of(limit) : 0, true});
+    spec_.int_fields.push_back({name, attribute(name), limited, limited ? int_of(limit) : 0, true, said(name)});
   }
 
   void read_float_field(nb::handle source) {
@@ -264,6 +270,7 @@ class Reader {
     }
     field.stride = int_of(source[2]);
     field.everywhere = true;
+    field.said = said(field.name);
     if (field.stride < field.elements() || (field.rows > 0 && field.stride % field.rows != 0))
       python_error(PyExc_ValueError, "the padded row of field '" + field.name + "' is too short");
     spec_.float_fields.push_back(std::move(field));

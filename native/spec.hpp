@@ -66,6 +66,7 @@ struct IntField {
   bool limited;
   std::int64_t limit;
   bool everywhere;  // every kind reads it, so that no element is left to fill with 0
+  std::string said; // what errors call it
 
   bool fits(std::int64_t value) const {
     return limited ? value >= 0 && value < limit : value == static_cast<std::int32_t>(value);
@@ -79,6 +80,7 @@ struct FloatField {
   std::int64_t rows, columns;  // the elements of one node as rows of the last dimension
   std::int64_t stride;         // of a node in a padded buffer, in elements
   bool everywhere;
+  std::string said;
 
   std::int64_t elements() const { return rows * columns; }
 };

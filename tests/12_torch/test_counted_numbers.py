@@ -137,3 +137,19 @@ def test_functions(model: Any, tmp_path: Path) -> None:
         want = model(star(n), weights)
         for result in (fast(star(n)), loaded(star(n))):
             np.testing.assert_allclose(np.asarray(getattr(result, "out", result)), want, rtol=1e-5, atol=1e-5)
+
+
+class Shifted(Scaled):
+    def forward(self, node: Any) -> Any:
+        return self.table(torch.tensor(node.word - 2 * len(node.children) + 1))
+
+
+@pytest.mark.parametrize(("node", "said"), [(Node(9), "is 10"), (Node(-8), "is -7")])
+def test_errors_name_the_expression(node: Node, said: str) -> None:
+    with torch.no_grad():
+        fast = cortex.compile(Shifted().eval(), examples=[Node(1)], check=False)
+        with pytest.raises(
+            cortex.StructureError, match=rf"node\.word.*{said}; it must be an integer from 0 to 4"
+        ) as error:
+            fast(node)
+    assert "computed_" not in str(error.value)

@@ -126,6 +126,7 @@ def linearizer_spec(
         "accessors": {name: source_for_native(given.source(name)) for name in renamed},
         "num_kinds": len(m.kinds),
         "tree": decision_tree(m, ""),
+        "said": {f.name: shown for f in m.fields if (shown := given.said(f.name)) != f"node.{f.name}"},
         "int_fields": [(f.name, f.limit) for f in m.fields if f.type.dtype == "i64"],
         "float_fields": [
             (f.name, f.type.shape, padded_elements(f.type.shape, align)) for f in m.fields if f.type.dtype != "i64"

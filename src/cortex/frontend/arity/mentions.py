@@ -50,6 +50,15 @@ class Mentions:
         """From here on, all numbers of children are alike, or there are none."""
         return LARGEST + 1 if self.periodic else max((EXACT, *(n + NEAR for n in self.numbers)))
 
+    @property
+    def divides(self) -> bool:
+        """Is there a remainder or the like, rather than an operator that masks of tensors have too?"""
+        if self.periodic is None:
+            return False
+        code, offset = self.periodic
+        step = next(s for s in dis.get_instructions(code) if s.offset == offset)
+        return step.opname != "FORMAT_VALUE" and step.argrepr.removesuffix("=") not in ("&", "|", "^")
+
     def alike(self, count: int) -> int:
         """The number of children to trace for, instead of for `count`."""
         if count <= EXACT or self.periodic or any(n <= count < n + NEAR for n in self.numbers):

@@ -80,7 +80,7 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 widening.run_for_other_answers()
                 return True
             except NotAlike as reason:
-                is_counted = isinstance(reason, CountedOtherwise) or k.model.mentions().periodic is not None
+                is_counted = isinstance(reason, CountedOtherwise) or k.model.mentions().divides
                 if is_counted and k.prefers_calls:
                     raise BetterByCalls(reason.reason, reason.span) from None
                 where = "" if reason.span is None else f" (line {reason.span.line})"
