@@ -126,7 +126,7 @@ def linearizer_spec(
         "accessors": {name: source_for_native(given.source(name)) for name in renamed},
         "num_kinds": len(m.kinds),
         "tree": decision_tree(m, ""),
-        "said": {f.name: shown for f in m.fields if (shown := given.said(f.name)) != f"node.{f.name}"},
+        "said": {f.name: shown for f in m.fields if (shown := _said(given, f.name)) != f"node.{f.name}"},
         "int_fields": [(f.name, f.limit) for f in m.fields if f.type.dtype == "i64"],
         "float_fields": [
             (f.name, f.type.shape, padded_elements(f.type.shape, align)) for f in m.fields if f.type.dtype != "i64"
@@ -342,6 +342,12 @@ def _tested(m: Model) -> Iterator[str]:
                     pass
                 case test:
                     yield test.name
+
+
+def _said(accessors: Accessors, name: str) -> str:
+    """What errors call a field: as code has it, without the check that its digits fit."""
+    said = accessors.said(name)
+    return said.removeprefix("exactly(").removesuffix(")") if said.startswith("exactly(") else said
 
 
 def _fields(kind: Kind) -> Iterator[Field]:
