@@ -34,6 +34,7 @@ from cortex.ra.ir import (
     Counts,
     Each,
     Field,
+    Hop,
     IsAboveLeaves,
     IsLeaf,
     Item,
@@ -145,10 +146,11 @@ def _needed(m: Model) -> list[list[str]]:
 def _entries(kind: Kind, collection: str) -> list[tuple[Any, ...]]:
     """What the nodes of a kind add to a collection."""
     entries = next((each.entries for each in kind.collects if each.name == collection), ())
-    return [("own",) if entry is None else _entry(entry) for entry in entries]
+    return [("own",) if entry is None else hop_for_native(entry) for entry in entries]
 
 
-def _entry(hop: Slot | Item | Each) -> tuple[Any, ...]:
+def hop_for_native(hop: Hop) -> tuple[Any, ...]:
+    """One step down the structure, as the linearizer takes it."""
     match hop:
         case Slot(name):
             return ("slot", name)

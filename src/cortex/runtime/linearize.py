@@ -54,7 +54,7 @@ from cortex.ra.ir import (
     Test,
     Value,
 )
-from cortex.runtime.call_table import call_table, relations_read, source_for_native
+from cortex.runtime.call_table import call_table, hop_for_native, relations_read, source_for_native
 from cortex.runtime.forest import Forest
 
 UnknownKind = _native.UnknownKind
@@ -318,19 +318,7 @@ def _test(test: Test) -> tuple[Any, ...]:
 
 
 def _path(path: Path) -> tuple[tuple[Any, ...], ...]:
-    return tuple(_hop(h) for h in path)
-
-
-def _hop(hop: Hop) -> tuple[Any, ...]:
-    match hop:
-        case Slot(name):
-            return ("slot", name)
-        case Item(name, index):
-            return ("item", name, index)
-        case Each(name):
-            return ("each", name)
-        case _:
-            assert_never(hop)
+    return tuple(hop_for_native(h) for h in path)
 
 
 def _tested(m: Model) -> Iterator[str]:
