@@ -40,6 +40,7 @@ from cortex.frontend.torch.row_wise import (
     Tried,
     at_row,
     changed,
+    changes_in_place,
     holds,
     names_in,
     parts,
@@ -89,6 +90,13 @@ def of_request(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     result = tried(function, given[0], given[1], lambda x: extents.get(id(x)))
     if result is not None:
         return _results(result, lambda path: Applied(function, given[0], given[1], path))
+    if changes_in_place(function, kwargs):
+        raise fail(
+            f"{name} changes a tensor that is given beside the structure in place. Compute a new one: x = x + 1, "
+            "x = torch.where(mask, x, y)."
+        )
+    if any(isinstance(x, RowCount) for x in parts((args, kwargs))):
+        _refuse_count()
     return _as_whole(tensors, name)
 
 

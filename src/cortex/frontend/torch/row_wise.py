@@ -143,10 +143,15 @@ Tried: TypeAlias = "Extent | tuple[Tried, ...] | None"
 """What a function gives: a tensor by rows, several of them, or (None) no such thing."""
 
 
+def changes_in_place(function: Any, kwargs: dict[str, Any]) -> bool:
+    """Does a function change one of its arguments?"""
+    name = getattr(function, "__name__", "")
+    return name in IN_PLACE or (name.endswith("_") and not name.endswith("__")) or kwargs.get("out") is not None
+
+
 def tried(function: Any, args: Any, kwargs: dict[str, Any], extent: Callable[[Any], Extent | None]) -> Tried:
     """What a function of tensors gives, if it can be applied to each row; `extent` is that of tensors by rows."""
-    name = getattr(function, "__name__", "")
-    if name in IN_PLACE or (name.endswith("_") and not name.endswith("__")) or kwargs.get("out") is not None:
+    if changes_in_place(function, kwargs):
         return None
     with torch._C.DisableTorchFunction(), torch.no_grad():
         for widen in (True, False):
