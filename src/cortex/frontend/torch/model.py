@@ -56,7 +56,7 @@ from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
-from cortex.ra.ir import IsNone, Slot, State, TensorType
+from cortex.ra.ir import IsNone, Let, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 MOST_ROLES = 64
@@ -86,6 +86,7 @@ class TorchModel(TracedModel):
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
         self._unconfirmed: list[Once] = []  # traced once
+        self._drafted: dict[Hashable, list[Let]] = {}  # what the draft has computed, by role and what was asked
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
@@ -174,10 +175,14 @@ class TorchModel(TracedModel):
         values, b = self._traced(k, facts)
         if type(oracle := facts.oracle) is Seen:
             self.counts.check(b, lets_of(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
-            if not k.is_draft:
+            asked = b.tag, facts.guard()
+            if k.is_draft:
+                self._drafted[asked] = b.lets
+            else:
                 looks = deciding(b, lets_of(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
                 self.links.look_at(b, looks)
-                self._unconfirmed.append((oracle, b.lets))
+                if self._drafted.pop(asked, None) != b.lets:
+                    self._unconfirmed.append((oracle, b.lets))
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
 

@@ -29,7 +29,7 @@ from cortex.ra.ir import Value as ValueOf
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
 
-BOUNDS = (12, 32)
+BOUNDS = (6, 12, 32)
 """Above the last of them, each number is a kind of its own."""
 TRIED = (1, 2, 3)
 """Where these numbers make no difference, the others are tried."""
