@@ -127,6 +127,8 @@ class Relation:
     """Who makes such calls."""
     users: set[str] = field(default_factory=set)
     """Whose results depend on such calls."""
+    waiting: set[str] = field(default_factory=set)
+    """Who may depend on them: what such calls return was not known when it was traced."""
     looks_up: bool = False
     """Is it a call that was made by others, of which the node's attributes are read?"""
     numbers: Numbers = ()
@@ -141,7 +143,7 @@ class Relation:
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
-        return self.follow(call) if call.call_role in self.users else None
+        return self.follow(call) if call.call_role in self.users or call.call_role in self.waiting else None
 
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""
