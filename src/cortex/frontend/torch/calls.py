@@ -127,8 +127,6 @@ class Relation:
     """Who makes such calls."""
     users: set[str] = field(default_factory=set)
     """Whose results depend on such calls."""
-    waiting: set[str] = field(default_factory=set)
-    """Who may depend on them: what such calls return was not known when it was traced."""
     looks_up: bool = False
     """Is it a call that was made by others, of which the node's attributes are read?"""
     numbers: Numbers = ()
@@ -140,6 +138,8 @@ class Relation:
     start: str = ""
     """Then the relation that leads to that one."""
     added: Added | None = None
+    waiting: set[str] = field(default_factory=set)
+    """Who may depend on such calls: what they return was not known when it was traced."""
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
