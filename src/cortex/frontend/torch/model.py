@@ -65,8 +65,7 @@ MOST_ROLES = 64
 class TorchModel(TracedModel):
     """The routines, roles and modes of one module, learned while it is traced."""
 
-    explores = False
-    starts_from_nodes = False
+    explores = starts_from_nodes = False
 
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
