@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,3 +41,12 @@ def untied(held: Mapping[str, Any], weights: Mapping[str, Any]) -> tuple[str, st
         if is_given and digest(weights[name]) != digest(weights[other]):
             return other, name
     return None
+
+
+def name_outside(module: str, outside: tuple[str, ...]) -> None:
+    """Log the weights that `update` takes from the module alone, when the module is compiled."""
+    if outside:
+        logging.getLogger("cortex").info(
+            "%s computes with tensors that are in no state_dict: %s. update(module) reads them, update(state_dict) "
+            "leaves them as they are.", module, ", ".join(outside),
+        )  # fmt: skip
