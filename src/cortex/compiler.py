@@ -36,7 +36,7 @@ from cortex.ir.step import Step, apply, attempt
 from cortex.lower.lower import lower
 from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
-from cortex.plan import Plan, Wishes, for_table
+from cortex.plan import Plan, Wishes, for_table, for_training
 from cortex.ra import ir as ra
 from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
@@ -180,6 +180,7 @@ def compile(
                 threads,
                 lambda m: build(m, plan.in_f32(m)),
                 wanted.save,
+                build_for_training=lambda m, threads: build(m, for_training(machine, threads)),
             ),
             trace,
         )
