@@ -44,11 +44,11 @@ from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.check_function import check_function
 from cortex.runtime.compiled_function import CompiledFunction
+from cortex.runtime.compiled_module import CompiledModule
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.function_executable import FunctionExecutable
 from cortex.runtime.signature import Signature
-from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.default import Choices

@@ -1,0 +1,104 @@
+"""A module that was compiled in this process: called as the module is, and trained as it is."""
+
+from __future__ import annotations
+
+class CompiledModule(CompiledHere):
+    """A module that was compiled in this process; it returns torch tensors."""
+
+    def __init__(
+        self, entry: TorchEntry, examples: list[Any] | None, compile: Compile, save: Save, check: bool
+    ) -> None:
+        from cortex.frontend.torch.entry import as_call
+        from cortex.frontend.torch.held_tensors import digests, outside
+        from cortex.frontend.torch.torch_entry import gradients_wanted, tensor_of
+
+        calls = [as_call(example) for example in examples or []]
+        face, weights = replace(entry.interface(calls), outside=outside(entry)), Weights(entry.weights)
+        super().__init__(face, tensor_of, save, compile, weights)
+        self._entry: TorchEntry = entry
+        self._digests = digests(entry)
+        """Of tensors, as they were when the programs were compiled."""
+        self._read = self._digests
+        """The same, when the module was last read."""
+        self._is_for_training = gradients_wanted if entry.is_trained else None
+        self._examples = [self._interface.bind(call, {}) for call in calls]
+        for arguments in self._examples:
+            self._for(arguments)
+        self._weights.own()
+        if check:
+            self._check()
+
+    def _check(self) -> None:
+        """Compare with the module itself."""
+        for model, run, alike in self._examples_by_program():
+            check_module(self._entry, model, run, alike)
+
+    def update(self, weights: Any) -> None:
+        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
+        from cortex.frontend.torch.held_tensors import compiled_in, digests
+
+        with self._lock:
+            entry = self._entry.again(weights)
+            known = compiled_in(self._entry, self._digests)
+            if entry is not None:
+                found = digests(entry)
+                is_same = all(found.get(name) == text for name, text in known.items())
+                if is_same and self._untied(entry.weights) is None:
+                    self._take(entry.weights)
+                else:
+                    self._compile_again(entry, found)
+                self._read = digests(self._entry)
+                return
+            new = mapping_of(weights)
+            same = {name: digest(x) for name, x in new.items() if name in known}
+            refuse_changed(same, known, "Load them into the module, and call update(module).")
+            if (untied := self._untied(new)) is not None:
+                raise ModelError(
+                    f"update: '{untied[0]}' and '{untied[1]}' were one tensor when the module was compiled, and are "
+                    "different here. Load them into the module, and call update(module)."
+                )
+            self._take(new)
+            now = digests(self._entry)
+            left = [name for name in self._interface.outside if name not in new]
+            changed = next((name for name in left if now.get(name) != self._read[name]), None)
+            if changed is not None:
+                warnings.warn(
+                    f"update is given a state_dict, which does not have '{changed}'; that has changed since the module "
+                    "was read, and stays as it was in the compiled module. update(module) reads it.",
+                    stacklevel=2,
+                )
+
+    def _untied(self, weights: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Two names of one tensor of the module as it was compiled whose values are different now."""
+        first: dict[int, str] = {}
+        for name, tensor in self._entry.weights.items():
+            other = first.setdefault(id(tensor), name)
+            is_given = other != name and {name, other} <= weights.keys()
+            if is_given and digest(weights[name]) != digest(weights[other]):
+                return other, name
+        return None
+
+    def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
+        """Have a module whose programs are other ones."""
+        from cortex.frontend.torch.held_tensors import outside
+
+        entry.refuse_unfit()
+        before, self._entry = self._entry, entry
+        weights, made = Weights(entry.weights), {}
+        try:
+            for key, (model, _) in self._made.items():
+                made[key] = self._make(model.signature.example, key, weights)
+                weights = made[key][1].given_weights
+        except BaseException:
+            self._entry = before
+            raise
+        for _, run in self._made.values():
+            run.retire()
+        weights.own()
+        self._made, self._weights, self._digests = made, Weights() if made else weights, found
+        self._interface = replace(self._interface, outside=outside(entry))
+
+    def _described(self) -> Interface:
+        from cortex.frontend.torch.held_tensors import compiled_in
+
+        return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
