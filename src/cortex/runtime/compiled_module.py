@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cortex.errors import ModelError, StructureError
+from cortex.frontend.torch.digest import digest, refuse_changed
+from cortex.frontend.torch.interface import Interface
+from cortex.frontend.torch.serving import Request, Serving
+from cortex.frontend.weights import Weights, mapping_of
+from cortex.runtime.check_module import check_module
+from cortex.runtime.executable import Executable
+from cortex.runtime.node_results import NodeResults
+from cortex.runtime.part import Save
+from cortex.runtime.torch_module import Compile, CompiledHere, Self
+from cortex.runtime.torch_training import trained_states
+
+if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
+    from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.torch_entry import TorchEntry
+
+
 class CompiledModule(CompiledHere):
     """A module that was compiled in this process; it returns torch tensors."""
 
@@ -21,12 +43,89 @@ class CompiledModule(CompiledHere):
         self._read = self._digests
         """The same, when the module was last read."""
         self._is_for_training = gradients_wanted if entry.is_trained else None
+        self._modes = entry.modes()
         self._examples = [self._interface.bind(call, {}) for call in calls]
         for arguments in self._examples:
             self._for(arguments)
         self._weights.own()
         if check:
             self._check()
+
+    def train(self: Self, mode: bool = True) -> Self:
+        """Have calls compute gradients for backward(), as those of the module do, and read its weights where they are.
+
+        Whatever changes the weights is seen by the next call. `eval()`, or `train(False)`, ends it.
+        """
+        if not mode:
+            return self.eval()
+        from cortex.frontend.torch.autograd import as_tensor
+
+        self.training, self._tensor, self._is_for_training, self._last = True, as_tensor, None, None
+        return self
+
+    def eval(self: Self) -> Self:
+        """Compute what the module does with the weights of now, from now on, and no gradients."""
+        from cortex.frontend.torch.torch_entry import tensor_of
+
+        was_trained, self.training, self._tensor, self._is_for_training = self.training, False, tensor_of, None
+        if was_trained:
+            self.update(self._entry.called)
+        return self
+
+    def _states(self, model: TorchModel | Serving, run: Executable, request: Any, threads: int | None) -> Any:
+        if not self.training:
+            return super()._states(model, run, request, threads)
+        for each in request if isinstance(request, list) else [request]:
+            self._refuse_gradients_of(each)
+        return trained_states(self._entry, model, run, request, threads)
+
+    def _refuse_gradients_of(self, request: Any) -> None:
+        from cortex.frontend.torch.autograd import wants_gradient
+
+        for name, x in request.arguments.items() if isinstance(request, Request) else ():
+            if wants_gradient(x):
+                raise StructureError(
+                    f"gradients of the argument '{name}' are wanted (it requires_grad), and a compiled module computes "
+                    f"those of its parameters only. Pass {name}.detach(), or call the module itself."
+                )
+
+    def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
+        if self.training:
+            self._follow_modes()
+        return super()._for(arguments)
+
+    def _follow_modes(self) -> None:
+        """Trace the module again where parts of it went into or out of training mode, which its code may ask for."""
+        from cortex.frontend.torch.held_tensors import digests
+        from cortex.frontend.torch.torch_entry import gradients_wanted
+
+        modes = self._entry.modes()
+        if gradients_wanted() and modes != self._modes:
+            entry = self._entry.again(self._entry.called)
+            assert entry is not None
+            with self._lock:
+                self._compile_again(entry, digests(entry))
+            self._modes = modes
+
+    def _joined(self, parts: Sequence[Any]) -> Any:
+        if not self.training:
+            return super()._joined(parts)
+        from cortex.frontend.torch.autograd import concatenated
+
+        return concatenated(parts)
+
+    def _expect_more(self, arguments: dict[str, Any], model: TorchModel | Serving, run: Executable) -> None:
+        if not self.training:
+            super()._expect_more(arguments, model, run)
+
+    def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
+        if not self.training:
+            return super()._nodes_of(arguments, name)
+        model, run = self._for(arguments)
+        request = model.request(arguments)
+        self._refuse_gradients_of(request)
+        states = trained_states(self._entry, model, run, request, None, everywhere=True)
+        return self._results_at_nodes(model, run, request, states, name)
 
     def _check(self) -> None:
         """Compare with the module itself."""

@@ -151,8 +151,15 @@ class Executable(NotCopied):
         be given for the states named in `of`, by default all. The passes are compiled at the first call.
         """
         batch = batch_of(structures)
-        single, team = batch is not structures, self._team(threads)
-        return self._with_kinds(batch, lambda _: self.trainings.vjp(self._trace, self._nodes(batch), single, of, team))
+        single = batch is not structures
+        return self.passes(
+            batch, threads, lambda kinds, nodes, team: self.trainings.vjp(kinds, nodes, single, of, team)
+        )
+
+    def passes(self, batch: Any, threads: int | None, run: Callable[[Kinds, Any, int], T]) -> T:
+        """`run` with kinds, nodes and number of threads of a call, again whenever it has met new kinds of nodes."""
+        team = self._team(threads)
+        return self._with_kinds(batch, lambda _: run(self._trace, self._nodes(batch), team))
 
     def __repr__(self) -> str:
         return f"<compiled model {self._trace.name}, {self._trace.known_kinds} kinds of nodes>"

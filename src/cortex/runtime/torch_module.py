@@ -281,9 +281,12 @@ class CalledAsModule(NotCopied, ABC):
         return self
 
     def train(self: Self, mode: bool = True) -> Self:
-        """Refused, unless `mode` is False: a compiled module cannot be trained."""
+        """Refused, unless `mode` is False: there is no module here whose parameters could be trained."""
         if mode:
-            raise StructureError("a compiled module cannot be trained; train the module, and call update(state_dict)")
+            raise StructureError(
+                f"{self!r} cannot be trained here: only a module that was compiled in this process can be. Compile the "
+                "module, and call train() on what that gives."
+            )
         return self
 
     def to(self: Self, device: Any = "cpu", *_: Any, **__: Any) -> Self:

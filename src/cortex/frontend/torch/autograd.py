@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch.autograd.function import once_differentiable
 
+from cortex.errors import StructureError
 from cortex.frontend.torch.torch_entry import tensor_of
+from cortex.frontend.weights import to_float32
 
 Arrays: TypeAlias = "list[Any]"
 PullBack: TypeAlias = "Callable[[Arrays], Arrays]"
@@ -24,8 +25,11 @@ class _Passes(torch.autograd.Function):
         return tuple(map(tensor_of, results))
 
     @staticmethod
-    @once_differentiable  # type: ignore[misc]
     def backward(ctx: Any, *adjoints: torch.Tensor | None) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():  # by create_graph=True alone
+            raise StructureError(
+                "a compiled module has no second derivatives, which create_graph=True asks for. Call the module itself."
+            )
         inputs = ctx.saved_tensors
         given = [None if g is None else g.detach().contiguous().numpy() for g in adjoints]
         if all(g is None for g in given):
@@ -38,8 +42,8 @@ def _gradient(x: Any) -> torch.Tensor | None:
         return None
     if isinstance(x, tuple):
         indices, rows, shape = x
-        found = torch.sparse_coo_tensor(tensor_of(indices)[None].long(), tensor_of(rows), shape, is_coalesced=True)
-        return found
+        at = tensor_of(indices)[None].long()
+        return torch.sparse_coo_tensor(at, tensor_of(rows), shape, is_coalesced=True, check_invariants=False)
     return tensor_of(x)
 
 
@@ -55,13 +59,24 @@ def concatenated(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat(list(parts))
 
 
-def sparse_names(modules: Any) -> frozenset[int]:
+def sparse_weights(modules: Any) -> frozenset[int]:
     """The ids of the weights of embeddings whose gradients are to be sparse."""
     kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
     parts = (part for module in modules for part in module.modules())
     return frozenset(id(part.weight) for part in parts if isinstance(part, kinds) and part.sparse)
 
 
-def refuse_gradients_of(what: str, x: Any) -> bool:
-    """Is it a tensor that gradients are wanted of?"""
+def wants_gradient(x: Any) -> bool:
+    """Is it a tensor that gradients are computed of now?"""
     return isinstance(x, torch.Tensor) and x.requires_grad and torch.is_grad_enabled()
+
+
+def in_memory(weight: torch.Tensor, name: str) -> Any:
+    """The elements of a weight: where they are, if they are floats in a row there."""
+    is_plain = weight.dtype == torch.float32 and weight.is_contiguous() and weight.layout == torch.strided
+    return weight.detach().numpy() if is_plain else to_float32(weight, name)[0]
+
+
+def as_tensor(x: Any) -> torch.Tensor:
+    """An array as torch has it; a tensor as it is."""
+    return x if isinstance(x, torch.Tensor) else tensor_of(x)

@@ -183,9 +183,8 @@ def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return dict([*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)])
 
 
-def tensor_of(x: Any) -> torch.Tensor:
-    """An array as torch has it; a tensor as it is."""
-    return x if isinstance(x, torch.Tensor) else torch.from_numpy(x)
+tensor_of = torch.from_numpy
+"""An array as torch has it."""
 
 
 gradients_wanted = torch.is_grad_enabled
