@@ -18,6 +18,7 @@ from cortex.runtime.node_results import NodeResults
 from cortex.runtime.part import Save
 from cortex.runtime.torch_module import Compile, CompiledHere, Self
 from cortex.runtime.torch_training import trained_states
+from cortex.runtime.weights_of_modules import name_outside
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.model import TorchModel
@@ -37,6 +38,7 @@ class CompiledModule(CompiledHere):
         calls = [as_call(example) for example in examples or []]
         face, weights = replace(entry.interface(calls), outside=outside(entry)), Weights(entry.weights)
         super().__init__(face, tensor_of, save, compile, weights)
+        name_outside(entry.name, face.outside)
         self._entry: TorchEntry = entry
         self._digests = digests(entry)
         """Of tensors, as they were when the programs were compiled."""

@@ -116,7 +116,7 @@ class _Packed:
             flat = np.ravel(params[name])
             self._source[at : at + flat.size] = flat
             at += flat.size
-        np.take(self._source, self._places, out=whole.reshape(-1)[: self._places.size])
+        np.take(self._source, self._places, out=whole.reshape(-1)[: self._places.size], mode="clip")
 
 
 def _memory(elements: int) -> Array:
