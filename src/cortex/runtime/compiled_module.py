@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.torch.digest import digest, refuse_changed
@@ -16,13 +16,15 @@ from cortex.runtime.check_module import check_module
 from cortex.runtime.executable import Executable
 from cortex.runtime.node_results import NodeResults
 from cortex.runtime.part import Save
-from cortex.runtime.torch_module import Compile, CompiledHere, Self
+from cortex.runtime.torch_module import Compile, CompiledHere
 from cortex.runtime.torch_training import trained_states
 from cortex.runtime.weights_of_modules import name_outside
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.model import TorchModel
     from cortex.frontend.torch.torch_entry import TorchEntry
+
+Own = TypeVar("Own", bound="CompiledModule")
 
 
 class CompiledModule(CompiledHere):
@@ -53,7 +55,7 @@ class CompiledModule(CompiledHere):
         if check:
             self._check()
 
-    def train(self: Self, mode: bool = True) -> Self:
+    def train(self: Own, mode: bool = True) -> Own:
         """Have calls compute gradients for backward(), as those of the module do, and read its weights where they are.
 
         Whatever changes the weights is seen by the next call. `eval()`, or `train(False)`, ends it.
@@ -65,7 +67,7 @@ class CompiledModule(CompiledHere):
         self.training, self._tensor, self._is_for_training, self._last = True, as_tensor, None, None
         return self
 
-    def eval(self: Self) -> Self:
+    def eval(self: Own) -> Own:
         """Compute what the module does with the weights of now, from now on, and no gradients."""
         from cortex.frontend.torch.torch_entry import tensor_of
 
@@ -126,7 +128,7 @@ class CompiledModule(CompiledHere):
         model, run = self._for(arguments)
         request = model.request(arguments)
         self._refuse_gradients_of(request)
-        states = trained_states(self._entry, model, run, request, None, everywhere=True)
+        states: Any = trained_states(self._entry, model, run, request, None, everywhere=True)
         return self._results_at_nodes(model, run, request, states, name)
 
     def _check(self) -> None:

@@ -51,7 +51,7 @@ def with_gradients(results: Arrays, pull_back: PullBack, inputs: Sequence[torch.
     """The results as tensors whose gradients `pull_back` takes to the inputs."""
     if not inputs or not torch.is_grad_enabled():
         return list(map(tensor_of, results))
-    return list(_Passes.apply(results, pull_back, *inputs))
+    return list(_Passes.apply(results, pull_back, *inputs))  # type: ignore[no-untyped-call]
 
 
 def concatenated(parts: Sequence[torch.Tensor]) -> torch.Tensor:
