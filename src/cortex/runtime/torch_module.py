@@ -97,9 +97,9 @@ class CalledAsModule(NotCopied, ABC):
             states = run(request, threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
         arrays = [states[name] for name in names]
+        self._expect_more(arguments, model, run)
         if self._interface.names_states:
             return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
-        self._expect_more(arguments, model, run)
         return form.returned(arrays, self._tensor)
 
     def _expect_more(self, arguments: dict[str, Any], model: TorchModel | Serving, run: Executable) -> None:
