@@ -75,11 +75,10 @@ class CalledAsModule(NotCopied, ABC):
             self._warn_of_gradients()
         if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
             try:
-                found = loaded.direct(args)
+                if (found := loaded.direct(args)) is not NotImplemented:
+                    return found
             except _native.UnknownKind:
-                found = NotImplemented
-            if found is not NotImplemented:
-                return found
+                pass
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
