@@ -20,6 +20,8 @@ from cortex.frontend.torch.categories import row_form, whole_form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving, array_of
 from cortex.runtime.loaded import Loaded
+from cortex.runtime.node_results import Answer, is_put_in
+from cortex.runtime.output import output_type
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MOST_PARAMETERS = 16
@@ -67,7 +69,16 @@ def direct_call(
             case _:
                 return never
     form, names = serving.result()
-    is_single = form.kind == "tensor" and form.make is None
+    is_single = form.kind == "tensor" and form.make is None and not interface.names_states
+    states = [loaded.names.index(name) for name in names]
+    gives_run = interface.names_states and not is_put_in(form)
+    if gives_run:
+        kind = output_type(tuple(form.names()))
+        result: Any = Answer(kind, states, loaded.output, loaded.linearizer, serving, interface)
+    elif interface.names_states:
+        result = form.rebuild
+    else:
+        result = tensor if is_single else partial(form.returned, tensor=tensor)
     return _native.DirectCall(
         {
             "program": loaded.program,
@@ -83,8 +94,9 @@ def direct_call(
             "head": HEAD,
             "relations": serving.relations if serving.mode == "calls" else None,
             "is_single": is_single,
-            "states": [loaded.names.index(name) for name in names],
-            "result": tensor if is_single else partial(form.returned, tensor=tensor),
+            "gives_run": gives_run,
+            "states": states,
+            "result": result,
         }
     )
 

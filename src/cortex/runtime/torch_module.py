@@ -73,11 +73,10 @@ class CalledAsModule(NotCopied, ABC):
             self._warn_of_gradients()
         if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
             try:
-                found = loaded.direct(args)
+                if (found := loaded.direct(args)) is not NotImplemented:
+                    return found
             except _native.UnknownKind:
-                found = NotImplemented
-            if found is not NotImplemented:
-                return found
+                pass
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
@@ -95,9 +94,9 @@ class CalledAsModule(NotCopied, ABC):
             states = self._states(model, run, request, threads)
         form, names = model.result()  # after the call, which may have shown new kinds
         arrays = [states[name] for name in names]
+        self._expect_more(arguments, model, run)
         if self._interface.names_states:
             return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
-        self._expect_more(arguments, model, run)
         return form.returned(arrays, self._tensor)
 
     def _states(self, model: TorchModel | Serving, run: Executable, request: Any, threads: int | None) -> Output:
