@@ -48,6 +48,18 @@ bool ProgramLayout::is_like(const ProgramLayout& other) const {
          linearizer->spec().float_fields.size() == other.linearizer->spec().float_fields.size();
 }
 
+std::vector<RowsOfList> Program::rows_of(nb::handle pairs) const {
+  std::vector<std::string> names;
+  for (const IndexArray& a : linearizer().arrays()) names.push_back(a.name);
+  std::vector<RowsOfList> found;
+  for (nb::handle pair : list_of(pairs)) {
+    const auto list = nb::cast<std::string>(nb::object(pair[1]));
+    found.push_back({nb::cast<std::size_t>(nb::object(pair[0])), position(names, list + "_ptr", "list"),
+                     position(names, list + "_child", "list")});
+  }
+  return found;
+}
+
 void ProgramLayout::read_table(nb::handle source) {
   std::vector<std::string> names;
   for (const IndexArray& a : linearizer->arrays()) names.push_back(a.name);

@@ -31,9 +31,10 @@ def trace_kind(k: Knowledge, facts: Facts) -> Traced:
     else:
         values = _agree(k, k.states, form, values, facts)
     results = {name: values[name].name for name in k.states.names if name in values}
-    check_shapes(b, tuple(results.values()))
+    every = (*results.values(), *(row for rows in b.rows.values() for row in rows))
+    check_shapes(b, every)
     return Traced(
-        facts.guard(), b.reachable(tuple(results.values())), results, shapes=facts.shapes, collects=b.collects
+        facts.guard(), b.reachable(every), results, shapes=facts.shapes, collects=b.collects, rows=b.rows
     )
 
 

@@ -49,6 +49,15 @@ class Gather(Node):
     collection: str
 
 
+@node
+class Rows(Node):
+    """The result `name` has a row for each node in the list relation `relation`, in order: their state `state`."""
+
+    name: str
+    relation: str
+    state: str
+
+
 POSITION = "(position)"
 """What the guards of kinds of positions ask first; no node of the user's is asked."""
 

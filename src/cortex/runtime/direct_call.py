@@ -17,6 +17,7 @@ import numpy as np
 from cortex import _native
 from cortex.frontend.torch.calls import HEAD, Arguments, Calls, argument
 from cortex.frontend.torch.categories import row_form
+from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving, array_of
 from cortex.runtime.loaded import Loaded
@@ -53,7 +54,8 @@ def direct_call(
             case _:
                 return never
     form, names = serving.result()
-    is_single = form.kind == "tensor" and form.make is None
+    is_single = form in (Form("tensor"), Form("rows", 0, (), (Form("tensor"),)))
+    rows = dict(loaded.rows)
     return _native.DirectCall(
         {
             "program": loaded.program,
@@ -69,7 +71,7 @@ def direct_call(
             "head": HEAD,
             "relations": serving.relations if serving.mode == "calls" else None,
             "is_single": is_single,
-            "states": [loaded.names.index(name) for name in names],
+            "states": [list(rows[name]) if name in rows else loaded.names.index(name) for name in names],
             "result": tensor if is_single else partial(form.returned, tensor=tensor),
         }
     )

@@ -96,7 +96,7 @@ class CalledAsModule(NotCopied, ABC):
             request = model.request(arguments)
             states = run(request, threads=threads)
         form, names = model.result()  # after the call, which may have shown new kinds
-        arrays = [states[name] for name in names]
+        arrays = [states.result(name, is_single=True) for name in names]
         if self._interface.names_states:
             return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
         self._expect_more(arguments, model, run)
@@ -211,19 +211,19 @@ class CalledAsModule(NotCopied, ABC):
                     raise
                 return self._called_with_all(batch, threads)
             form, names = model.result()  # after the call, which may have shown new kinds
-            found.append((form, [states[name] for name in names]))
+            found.append((form, [states.result(name, is_single=False) for name in names]))
         form, columns = found[0]
         if self._interface.names_states and len(found) == 1:
             return by_state(form, columns, lambda: self._results_at_nodes(model, run, requests, states, None))
         if len(found) > 1:
-            shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
+            shapes = {(form, *map(_shape_of_rows, columns)) for form, columns in found}
             if len(shapes) > 1:
                 raise StructureError(
                     f"calls of {self._interface.name} with different constants return results of different forms or "
                     "shapes, which cannot be rows of the same tensors; make them by lists of their own"
                 )
             order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
-            columns = [np.concatenate(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
+            columns = [_in_order(parts, order) for parts in zip(*(rows for _, rows in found), strict=True)]
         return form.returned(columns, self._tensor)
 
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
@@ -497,3 +497,17 @@ class CompiledModule(CompiledHere):
         from cortex.frontend.torch.held_tensors import compiled_in
 
         return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
+
+
+def _shape_of_rows(column: Any) -> tuple[int, ...]:
+    """The shape of what a call gives, or of its rows."""
+    shape: tuple[int, ...] = (column[0] if type(column) is list else column).shape[1:]
+    return shape
+
+
+def _in_order(parts: Sequence[Any], order: Any) -> Any:
+    """What calls give by several programs, in the order of the calls."""
+    if type(parts[0]) is not list:
+        return np.concatenate(parts)[order]
+    every = [rows for part in parts for rows in part]
+    return [every[i] for i in order]

@@ -33,6 +33,8 @@ class Found:
 
     routine: Routine
     lets: tuple[ir.Let, ...]
+    rows: tuple[ir.Rows, ...] = ()
+    """Results whose rows its positions have."""
 
 
 @dataclass

@@ -83,6 +83,8 @@ class Sequences:
     before: Body
     states: tuple[ir.StateDecl, ...]
     """Of `before`."""
+    rows: tuple[ir.Rows, ...] = ()
+    """Results that have a row for each position of a routine; of one name, one after the other."""
 
     @property
     def name(self) -> str:
@@ -91,7 +93,7 @@ class Sequences:
 
     def is_same(self, other: Sequences) -> bool:
         """Does `other` compute the same?"""
-        if len(self.routines) != len(other.routines) or self.states != other.states:
+        if len(self.routines) != len(other.routines) or (self.states, self.rows) != (other.states, other.rows):
             return False
         for a, b in zip(self.routines, other.routines, strict=True):
             if replace(a, first=None, rest=NOTHING) != replace(b, first=None, rest=NOTHING):
@@ -108,7 +110,10 @@ NOTHING = Body((), ())
 
 
 def written_out(kind: ir.Kind, sequences: Sequences, lengths: Mapping[str, int], declared: Declared) -> ir.Kind:
-    """`kind` for these numbers of items, all at least 1, with the bodies of all positions in place of their states."""
+    """`kind` for these numbers of items, all at least 1, with the bodies of all positions in place of their states.
+
+    Rows of results are results, too, after the others.
+    """
     b = Builder(declared)
     fixed = _write(b, _for_items(sequences.before, lengths, declared), {})
     at: dict[tuple[str, int, str], str] = {}
@@ -142,6 +147,7 @@ def written_out(kind: ir.Kind, sequences: Sequences, lengths: Mapping[str, int],
                 last = at[routine.name, counts[routine.name] - 1 if is_last else 0, state.name]
                 known[routine.end(is_last), state.name] = last
     results = _write(b, body, known)
+    results += tuple(at[x.relation, i, x.state] for x in sequences.rows for i in range(counts[x.relation]))
     return ir.Kind(kind.name, kind.guard, b.lets, results)
 
 
