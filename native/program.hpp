@@ -57,9 +57,12 @@ struct ProgramLayout {
   void add_block(Extent extent, std::int64_t elements, bool per_thread = false, int copies = -1);
 };
 
-// A state of the nodes in a list relation; the two arrays of the list are blocks of the workspace.
+// A state of the nodes in a list relation, the last of them first where they are `reversed`, or of the child in a slot.
+// The arrays of the relation are blocks of the workspace.
 struct RowsOfList {
-  std::size_t state, starts, nodes;
+  std::size_t state;
+  enum class How : std::uint8_t { kList, kReversed, kSlot } how;
+  std::size_t starts, nodes;
 };
 
 class Program {
@@ -69,8 +72,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   const ProgramLayout& layout() const { return layout_; }
-  // The rows that a list of pairs names, each a state and a list relation.
-  std::vector<RowsOfList> rows_of(nb::handle pairs) const;
+  // The rows that a list names: for each run of them the state, the relation, and how they are taken.
+  std::vector<RowsOfList> rows_of(nb::handle runs) const;
   WorkspacePool& pool() { return pool_; }
 
   Ways ways;              // of running requests

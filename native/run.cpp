@@ -265,7 +265,12 @@ std::pair<nb::object, nb::object> Run::rows(const std::vector<RowsOfList>& parts
     for (const RowsOfList& part : parts) {
       const std::int32_t* start = workspace_->ints(part.starts) + roots[root];
       const std::int32_t* nodes = workspace_->ints(part.nodes);
-      seen(part.state, nodes + start[0], nodes + start[1]);
+      if (part.how == RowsOfList::How::kSlot)
+        seen(part.state, start, start + (*start >= 0));
+      else if (part.how == RowsOfList::How::kList)
+        seen(part.state, nodes + start[0], nodes + start[1]);
+      else
+        for (std::int32_t i = start[1]; i-- > start[0];) seen(part.state, nodes + i, nodes + i + 1);
     }
   };
   const nb::object ends = new_array(NPY_INT64, {static_cast<npy_intp>(count)});

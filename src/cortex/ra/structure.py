@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from cortex.ir.node import Node, node
 
@@ -51,11 +51,16 @@ class Gather(Node):
 
 @node
 class Rows(Node):
-    """The result `name` has a row for each node in the list relation `relation`, in order: their state `state`."""
+    """The result `name` has rows: the state `state` of the nodes in the list relation `relation`, in order.
+
+    `how` says that the last comes first ("reversed"), or that the relation is a slot. Several of one name follow each
+    other.
+    """
 
     name: str
     relation: str
     state: str
+    how: Literal["list", "reversed", "slot"] = "list"
 
 
 POSITION = "(position)"

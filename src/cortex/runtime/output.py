@@ -11,18 +11,18 @@ import numpy as np
 from cortex.ra.ir import Model
 
 
-RowsOfResults = tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
-"""Results that have rows: states, by number, of the nodes in lists of the roots."""
+RowsOfResults = tuple[tuple[str, tuple[tuple[int, str, str], ...]], ...]
+"""Results that have rows: states, by number, of children of the roots, by relation; and how these are taken."""
 
 
 def rows_of_results(m: Model) -> RowsOfResults:
     """The results of a model that have rows. A root has the lists of its own kind; those of others are empty."""
     numbers = {state.name: number for number, state in enumerate(m.outputs)}
-    found: dict[str, dict[tuple[int, str], None]] = {}
+    found: dict[str, dict[tuple[int, str, str], None]] = {}
     for kind in m.kinds:
         for each in kind.rows:
-            found.setdefault(each.name, {}).setdefault((numbers[each.state], each.relation))
-    return tuple((name, tuple(pairs)) for name, pairs in found.items())
+            found.setdefault(each.name, {}).setdefault((numbers[each.state], each.relation, each.how))
+    return tuple((name, tuple(runs)) for name, runs in found.items())
 
 
 class ByState:
@@ -108,7 +108,7 @@ class Output(ByState):
     def __init__(self, run: Any) -> None:
         self._run = run
 
-    _rows: Mapping[str, list[tuple[int, str]]]
+    _rows: Mapping[str, list[tuple[int, str, str]]]
 
     def _get(self, number: int) -> Any:
         return self._run.root(number)
@@ -150,7 +150,7 @@ def output_type(names: tuple[str, ...], rows: RowsOfResults = ()) -> type[Output
     taken = set(dir(Output))
     properties = {name: state(i) for i, name in enumerate(names) if name not in taken}
     own = {"__slots__": (), "__module__": Output.__module__, "__doc__": Output.__doc__, "_names": names}
-    own["_rows"] = {name: list(pairs) for name, pairs in rows}
+    own["_rows"] = {name: list(runs) for name, runs in rows}
     return type(Output.__name__, (Output,), {**own, **properties})
 
 

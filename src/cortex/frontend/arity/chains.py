@@ -33,8 +33,6 @@ class Found:
 
     routine: Routine
     lets: tuple[ir.Let, ...]
-    rows: tuple[ir.Rows, ...] = ()
-    """Results whose rows its positions have."""
 
 
 @dataclass

@@ -47,11 +47,13 @@ def find_pattern(
         lets, results = agree(rolled, _declared([kind.lets for _, kind in seen], lists))
         return ir.Kind("pattern", (), lets, results), None
     except NotAlike as reason:
-        with suppress(NotAlike):
-            made = [*seen, *islice(traces, max(0, FOUND_IN - len(seen)))]
-            if len(made) >= FOUND_IN:
-                return _with_steps(made, lists, taken)
-        raise reason
+        made = [*seen, *islice(traces, max(0, FOUND_IN - len(seen)))]
+        if len(made) < FOUND_IN:
+            raise
+        try:
+            return _with_steps(made, lists, taken)
+        except NotAlike as other:
+            raise other if made[0][1].rows else reason from None
 
 
 def _with_steps(

@@ -10,7 +10,7 @@ from itertools import count
 from cortex.frontend.arity.agree import Lengths, agree
 from cortex.frontend.arity.chains import Found, Trace, find_routine
 from cortex.frontend.arity.roll import Rolled, roll
-from cortex.frontend.arity.rows import RowsOf, find_rows, find_segments
+from cortex.frontend.arity.rows import RowsOf, Run, find_rows, find_runs
 from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.sequences import NOTHING, Body, Routine, Sequences, written_out
 from cortex.frontend.arity.unstack import unstacked
@@ -138,17 +138,17 @@ class _Rolling:
 
     def _with_rows(self, body: tuple[ir.Let, ...], every: tuple[str, ...], rows: RowsOf) -> tuple[ir.Let, ...]:
         """Have positions for the rows of results."""
-        traces = [self._trace(body, every, relation) for relation in self.lengths]
-        segments = {name: find_segments(each, traces) for name, each in rows.items()}
-        for relation, t in zip(self.lengths, traces, strict=True):
-            runs = {name: [run for of, run in each if of is t] for name, each in segments.items()}
-            if not any(runs.values()):
-                continue
-            found = find_rows(self._trace(body, every, relation), runs, self._name(relation), self._before)
-            self.rows += found.rows
-            body = self._added(found)
-        order = {name: number for number, name in enumerate(rows)}
-        self.rows = tuple(sorted(self.rows, key=lambda each: order[each.name]))
+        traces = {relation: self._trace(body, every, relation) for relation in self.lengths}
+        runs = [run for name, each in rows.items() for run in find_runs(name, each, traces)]
+        written: dict[Run, ir.Rows] = {}
+        for relation in self.lengths:
+            own = [run for run in runs if run.relation == relation]
+            if own:
+                t = self._trace(body, every, relation)
+                found, made = find_rows(t, own, self._name(relation), self._before)
+                body = self._added(found)
+                written |= made
+        self.rows = tuple(written[run] for run in runs)
         return body
 
     def _found(self, body: tuple[ir.Let, ...], results: tuple[str, ...], relation: str) -> Found | None:

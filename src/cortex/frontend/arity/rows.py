@@ -3,13 +3,15 @@
 before:  the result is row_0 = f(w, x_0), row_1 = f(w, x_1), ...         (a trace for that many items)
 after:   the result is the state `row` of the positions of a routine that computes row = f(w, x)
 
-Rows may depend on sums over the items too, which the owner computes first.
+Rows may depend on sums over the items too, which the owner computes first. A row of no item is that of the first
+position, which has it from the owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Literal
 
 from cortex.errors import ModelError
 from cortex.frontend.arity.chains import Found, Trace, Writer
@@ -25,33 +27,49 @@ RowsOf = Mapping[str, tuple[str, ...]]
 """The lets that are the rows of results, by the names of these."""
 
 
-def find_segments(rows: tuple[str, ...], traces: list[Trace]) -> list[tuple[Trace, tuple[str, ...]]]:
-    """The rows of a result as runs, each with one for every item of the list of a trace; `NotAlike` if they are not."""
-    found: list[tuple[Trace, tuple[str, ...]]] = []
+@dataclass(frozen=True)
+class Run:
+    """Rows of a result, one for every item of a list; or one row of no item, at the first."""
+
+    result: str
+    relation: str
+    how: Literal["list", "reversed", "slot"]
+    middle: str
+    """The row that stands for all."""
+
+
+def find_runs(result: str, rows: tuple[str, ...], traces: Mapping[str, Trace]) -> list[Run]:
+    """The rows of a result, taken apart by the lists whose items they are for; `NotAlike` if they are not."""
+    found: list[Run] = []
     at = 0
     while at < len(rows):
-        for t in traces:
-            run = rows[at : at + t.count]
-            if [t.items[row] for row in run] == [1 << i for i in range(t.count)]:
-                found.append((t, run))
-                at += t.count
-                break
-        else:
-            raise NotAlike("a row of the result is not that of one item of a list")
+        run = _run(result, rows[at:], traces)
+        found.append(run)
+        at += 1 if run.how == "slot" else traces[run.relation].count
     return found
 
 
-def find_rows(t: Trace, runs: Mapping[str, list[tuple[str, ...]]], name: str, states: str) -> Found:
-    """A routine whose positions have the rows of these results."""
-    if t.count <= MIDDLE:
-        raise NotAlike("there are too few rows to tell how they are computed")
-    outputs = [run[MIDDLE] for each in runs.values() for run in each]
+def _run(result: str, rows: tuple[str, ...], traces: Mapping[str, Trace]) -> Run:
+    for relation, t in traces.items():
+        own, each = [t.items[row] for row in rows[: t.count]], [1 << i for i in range(t.count)]
+        if own == each:
+            return Run(result, relation, "list", rows[MIDDLE])
+        if own == each[::-1]:
+            return Run(result, relation, "reversed", rows[t.count - 1 - MIDDLE])
+    if not any(t.items[rows[0]] for t in traces.values()):
+        return Run(result, next(iter(traces)), "slot", rows[0])
+    raise NotAlike("a row of the result is not computed from one item of a list")
+
+
+def find_rows(t: Trace, runs: list[Run], name: str, states: str) -> tuple[Found, dict[Run, ir.Rows]]:
+    """A routine whose positions have these rows."""
     w = Writer(t, name, states)
+    outputs = list(dict.fromkeys(run.middle for run in runs))
     w.declare([t.by_name[v].type for v in outputs])
     found = w.found(True, None, w.body(outputs, {}), {})
-    decls = iter(found.routine.states)
-    rows = tuple(ir.Rows(result, name, next(decls).name) for result, each in runs.items() for _ in each)
-    return replace(found, rows=rows)
+    state = {v: decl.name for v, decl in zip(outputs, found.routine.states, strict=True)}
+    at = {"slot": found.routine.end(False)}
+    return found, {run: ir.Rows(run.result, at.get(run.how, name), state[run.middle], run.how) for run in runs}
 
 
 def refuse_unlike_rows(k: Knowledge, tree: DecisionTree) -> None:

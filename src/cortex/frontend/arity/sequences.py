@@ -147,8 +147,17 @@ def written_out(kind: ir.Kind, sequences: Sequences, lengths: Mapping[str, int],
                 last = at[routine.name, counts[routine.name] - 1 if is_last else 0, state.name]
                 known[routine.end(is_last), state.name] = last
     results = _write(b, body, known)
-    results += tuple(at[x.relation, i, x.state] for x in sequences.rows for i in range(counts[x.relation]))
+    results += tuple(row for x in sequences.rows for row in _rows(x, sequences, counts, at))
     return ir.Kind(kind.name, kind.guard, b.lets, results)
+
+
+def _rows(
+    rows: ir.Rows, sequences: Sequences, counts: Mapping[str, int], at: Mapping[tuple[str, int, str], str]
+) -> list[str]:
+    """The lets that are rows of a result."""
+    routine = next(r.name for r in sequences.routines if rows.relation in (r.name, r.end(False)))
+    each = [at[routine, i, rows.state] for i in range(counts[routine])]
+    return {"list": each, "reversed": each[::-1], "slot": each[:1]}[rows.how]
 
 
 def _for_items(body: Body, counts: Mapping[str, int], declared: Declared) -> Body:
