@@ -33,9 +33,7 @@ def trace_kind(k: Knowledge, facts: Facts) -> Traced:
     results = {name: values[name].name for name in k.states.names if name in values}
     every = (*results.values(), *(row for rows in b.rows.values() for row in rows))
     check_shapes(b, every)
-    return Traced(
-        facts.guard(), b.reachable(every), results, shapes=facts.shapes, collects=b.collects, rows=b.rows
-    )
+    return Traced(facts.guard(), b.reachable(every), results, shapes=facts.shapes, collects=b.collects, rows=b.rows)
 
 
 def run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:

@@ -55,7 +55,7 @@ def direct_call(
                 return never
     form, names = serving.result()
     is_single = form in (Form("tensor"), Form("rows", 0, (), (Form("tensor"),)))
-    rows = dict(loaded.rows)
+    rows_of = dict(loaded.rows)
     return _native.DirectCall(
         {
             "program": loaded.program,
@@ -71,7 +71,7 @@ def direct_call(
             "head": HEAD,
             "relations": serving.relations if serving.mode == "calls" else None,
             "is_single": is_single,
-            "states": [list(rows[name]) if name in rows else loaded.names.index(name) for name in names],
+            "states": [list(rows_of[name]) if name in rows_of else loaded.names.index(name) for name in names],
             "result": tensor if is_single else partial(form.returned, tensor=tensor),
         }
     )

@@ -91,7 +91,7 @@ class ByCalls:
 
 def by_state(form: Form, arrays: Sequence[Any], nodes: Callable[[], NodeResults]) -> Any:
     """What a model function returns: its states by name, or what they are put in where that has none."""
-    if any(part.kind != "tensor" for part in form.parts) or form.kind in ("plain", "dict", "list"):
+    if any(part.kind != "tensor" for part in form.parts) or form.kind in ("plain", "dict", "list", "rows"):
         return form.rebuild(list(arrays))
     return output_type(tuple(form.names()))(ByCalls(arrays, nodes))
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from cortex.ra.ir import Model
 
-
 RowsOfResults = tuple[tuple[str, tuple[tuple[int, str, str], ...]], ...]
 """Results that have rows: states, by number, of children of the roots, by relation; and how these are taken."""
 
@@ -114,7 +113,7 @@ class Output(ByState):
         return self._run.root(number)
 
     def result(self, name: str, is_single: bool) -> Any:
-        """A state at the roots; or, of a result with rows, these: an array, or a list of them for several structures."""
+        """A state at the roots; or the rows of a result that has them: an array, a list of arrays for a list."""
         if name not in self._rows:
             return self[name]
         rows, ends = self._run.rows(self._rows[name])
@@ -149,7 +148,7 @@ def output_type(names: tuple[str, ...], rows: RowsOfResults = ()) -> type[Output
 
     taken = set(dir(Output))
     properties = {name: state(i) for i, name in enumerate(names) if name not in taken}
-    own = {"__slots__": (), "__module__": Output.__module__, "__doc__": Output.__doc__, "_names": names}
+    own: dict[str, Any] = {"__slots__": (), "__module__": Output.__module__, "__doc__": Output.__doc__, "_names": names}
     own["_rows"] = {name: list(runs) for name, runs in rows}
     return type(Output.__name__, (Output,), {**own, **properties})
 

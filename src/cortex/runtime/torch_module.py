@@ -10,8 +10,6 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-import numpy as np
-
 from cortex import _native
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
@@ -29,6 +27,7 @@ from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
+from cortex.runtime.row_results import in_order, shape_of_rows
 from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
 from cortex.schedule.schedule import Schedule
 
@@ -216,14 +215,14 @@ class CalledAsModule(NotCopied, ABC):
         if self._interface.names_states and len(found) == 1:
             return by_state(form, columns, lambda: self._results_at_nodes(model, run, requests, states, None))
         if len(found) > 1:
-            shapes = {(form, *map(_shape_of_rows, columns)) for form, columns in found}
+            shapes = {(form, *map(shape_of_rows, columns)) for form, columns in found}
             if len(shapes) > 1:
                 raise StructureError(
                     f"calls of {self._interface.name} with different constants return results of different forms or "
                     "shapes, which cannot be rows of the same tensors; make them by lists of their own"
                 )
-            order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
-            columns = [_in_order(parts, order) for parts in zip(*(rows for _, rows in found), strict=True)]
+            numbers = [number for _, _, numbers, _ in alike for number in numbers]
+            columns = [in_order(parts, numbers) for parts in zip(*(rows for _, rows in found), strict=True)]
         return form.returned(columns, self._tensor)
 
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
@@ -497,17 +496,3 @@ class CompiledModule(CompiledHere):
         from cortex.frontend.torch.held_tensors import compiled_in
 
         return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))
-
-
-def _shape_of_rows(column: Any) -> tuple[int, ...]:
-    """The shape of what a call gives, or of its rows."""
-    shape: tuple[int, ...] = (column[0] if type(column) is list else column).shape[1:]
-    return shape
-
-
-def _in_order(parts: Sequence[Any], order: Any) -> Any:
-    """What calls give by several programs, in the order of the calls."""
-    if type(parts[0]) is not list:
-        return np.concatenate(parts)[order]
-    every = [rows for part in parts for rows in part]
-    return [every[i] for i in order]

@@ -34,8 +34,8 @@ PLAIN = (str, int, float, bool, type(None))
 class Form:
     """A tensor ("tensor"), a plain value that is always the same ("plain"), or a collection of forms.
 
-    A list to which the calls below add, and so of any length, is "grown". "rows" are a tensor or a list of any length in
-    a result of forward; their part is the form of one.
+    A list to which the calls below add, and so of any length, is "grown". "rows" are a tensor or a list of any length
+    in a result of forward; their part is the form of one.
     """
 
     kind: Literal["tensor", "plain", "tuple", "list", "dict", "record", "grown", "rows"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cortex.frontend.torch.roles import Role
     from cortex.frontend.torch.tracing import TorchBuilder
 
+
 def by_rows(b: TorchBuilder, result: Any) -> Any:
     """A result with `WithRows` in place of the parts that are known to have rows."""
     return replaced(result, b.role.rows.keys(), lambda path, part: _with_rows(b, path, part))
@@ -32,7 +33,7 @@ def _with_rows(b: TorchBuilder, path: Path, part: Any) -> Any:
             return part
         rows = list(part)
     else:
-        if not b.language.is_tensor(part) or part.dim() <= axis:
+        if not b.language.is_tensor(part) or not hasattr(part, "select") or part.dim() <= axis:
             return part
         rows = [part.select(axis, i) for i in range(part.shape[axis])]
     found = [b.values(row) for row in rows]
