@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from cortex.ra.ir import Model
+from cortex.ra.ir import Model, StateDecl
+from cortex.runtime.storage import Array
 
 RowsOfResults = tuple[tuple[str, tuple[tuple[int, str, str], ...]], ...]
 """Results that have rows: states, by number, of children of the roots, by relation; and how these are taken."""
@@ -155,3 +156,9 @@ def output_type(names: tuple[str, ...], rows: RowsOfResults = ()) -> type[Output
 
 def _with_arrays(names: tuple[str, ...], run: PlainRun) -> Output:
     return output_type(names)(run)
+
+
+def no_rows(names: Sequence[str], outputs: Sequence[StateDecl]) -> list[Array | list[Array]]:
+    """States of no structures at all; results that have rows are none of them."""
+    shapes = {state.name: state.type.shape for state in outputs}
+    return [np.zeros((0, *shapes[name]), np.float32) if name in shapes else [] for name in names]
