@@ -8,7 +8,7 @@ from typing import Any
 
 from cortex.frontend import movement, pointwise
 from cortex.frontend.builder import Value
-from cortex.frontend.elementary import erf, exp_minus_1_below_0, log_1_plus, minus_tanh, scaled
+from cortex.frontend.elementary import erf, erfc_above_0, exp_minus_1_below_0, log_1_plus, minus_tanh, scaled
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.refusals import RANDOM, Unsupported
@@ -52,8 +52,9 @@ def _gelu(input: TorchTensor, approximate: str = "none") -> Value:
         return arithmetic("mul", x, unary("sigmoid", inner))
     if approximate != "none":
         raise Unsupported(f"approximate={approximate!r}: 'none' and 'tanh' are accepted.")
-    gate = erf(scaled(x, math.sqrt(0.5)))
-    return arithmetic("mul", scaled(x, 0.5), arithmetic("add", fill(1.0), gate))
+    gate = arithmetic("add", fill(1.0), erf(scaled(x, math.sqrt(0.5))))
+    far = erfc_above_0(scaled(arithmetic("min", x, fill(-1.0)), -math.sqrt(0.5)))  # the same, with all its digits
+    return arithmetic("mul", scaled(x, 0.5), pointwise.where(comparison("lt", x, fill(-1.0)), far, gate))
 
 
 def _silu(input: TorchTensor) -> Value:
