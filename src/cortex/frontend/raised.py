@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cortex.errors import ModelError, StructureError, excerpt
+from cortex.frontend.beyond import Beyond, beyond_at
+from cortex.frontend.facts import is_plain
 from cortex.frontend.handled import names_a_stand_in, without_stand_ins
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.missing_entry import MissingEntry
@@ -37,8 +39,11 @@ def said_of(error: Exception) -> tuple[str, str]:
     return said, ""
 
 
-def missing(k: Knowledge, error: MissingAttribute) -> StructureError:
-    """The structure lacks an attribute that the model reads."""
+def missing(k: Knowledge, error: MissingAttribute) -> StructureError | Beyond:
+    """The structure lacks an attribute that the model reads; a number or a list was taken for a node."""
+    if is_plain(error.owner) or isinstance(error.owner, list | tuple | dict):
+        what = f"a {type(error.owner).__name__} is read as a node is"
+        return beyond_at(f"{what}: node.{error.attribute} seemed to lead to nodes.", span_of_error(error))
     source = k.accessors.source(error.attribute)
     if isinstance(source, str) and source != error.attribute:
         return StructureError(no_such_attribute(error.owner, error.attribute, source))

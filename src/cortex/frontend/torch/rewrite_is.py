@@ -3,7 +3,8 @@
 before:  if node.parent.left is node:
 after:   if _cortex_is(node.parent.left, node):
 
-Comparisons with None, texts and the like stay. Lines and columns stay too, so that messages show the user's own text.
+Comparisons with None stay. A text or a number in the code is refused where Python does not promise that equal ones are
+one object: the code that is compiled again has another. Lines and columns stay, so that messages show the user's text.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from types import CodeType
 
 from cortex.errors import ModelError
 from cortex.frontend.node_identity import codes
-from cortex.frontend.spans import span_at
+from cortex.frontend.spans import span_at, span_between
 
 NAME = "_cortex_is"
 """The global name that the calls use."""
@@ -45,8 +46,20 @@ def tells_truth(code: CodeType) -> bool:
 
 
 def _is_left(opname: str, value: object) -> bool:
-    """Does an operand of `is` say that Python itself may decide? A field may hold True or False, or what equals it."""
-    return opname == "LOAD_CONST" and type(value) is not bool
+    """Does an operand of `is` say that Python itself may decide? A field may hold True, or what equals it."""
+    return opname == "LOAD_CONST" and _is_single(value)
+
+
+def _is_single(value: object) -> bool:
+    """Is a constant the only object of its class?"""
+    return value is None or value is ...
+
+
+def _is_shared(value: object) -> bool:
+    """Is a constant one object wherever code has an equal one? CPython keeps one of each name and small integer."""
+    if isinstance(value, str):
+        return value.isascii() and value.isidentifier()
+    return isinstance(value, bool) or (type(value) is int and -5 <= value <= 256)
 
 
 def rewrite_is(code: CodeType) -> CodeType:
@@ -83,6 +96,9 @@ def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 class _Rewriting(ast.NodeTransformer):
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
         operands = [node.left, *node.comparators]
@@ -93,15 +109,21 @@ class _Rewriting(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _part(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
-        is_constant = any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in (left, right))
-        if is_constant or not isinstance(op, ast.Is | ast.IsNot):
+        values = [x.value for x in (left, right) if isinstance(x, ast.Constant)]
+        if not isinstance(op, ast.Is | ast.IsNot) or any(map(_is_single, values)):
             return ast.Compare(left, [op], [right])
+        if not all(map(_is_shared, values)):
+            raise ModelError(
+                f"`{ast.unparse(ast.Compare(left, [op], [right]))}` asks whether two values are one object, which "
+                f"Python does not promise of equal ones. Compare them by {'==' if isinstance(op, ast.Is) else '!='}.",
+                span_between(self._code, left.lineno, left.col_offset, right.end_lineno, right.end_col_offset),
+            )
         call = ast.Call(ast.Name(NAME, ast.Load()), [left, right], [])
         return call if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), call)
 
 
 def _compiled(function: ast.FunctionDef | ast.AsyncFunctionDef, code: CodeType) -> CodeType | None:
-    body = [_Rewriting().visit(deepcopy(statement)) for statement in function.body]
+    body = [_Rewriting(code).visit(deepcopy(statement)) for statement in function.body]
     bare = type(function)(function.name, _without_values(function.args), body, [], lineno=0)
     ast.copy_location(bare, function)
     inner: list[ast.stmt] = [bare]
