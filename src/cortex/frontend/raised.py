@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cortex.errors import ModelError, StructureError, excerpt
 from cortex.frontend.beyond import Beyond, beyond_at
 from cortex.frontend.facts import is_plain
-from cortex.frontend.handled import names_a_stand_in, without_stand_ins
+from cortex.frontend.handled import is_of_stand_in, without_stand_ins
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.signals import MissingAttribute
@@ -33,7 +33,7 @@ def said_of(error: Exception) -> tuple[str, str]:
     said = str(error)
     if isinstance(error, TypeError) and "attribute name must be string" in said:
         return said, " Write the field as a text: getattr(self, str(node.op))."
-    if isinstance(error, TypeError) and names_a_stand_in(said):
+    if is_of_stand_in(error):
         remedy = " Python's own functions take real values only: write str(node.word), int(node.size) or float(node.x)."
         return without_stand_ins(said), remedy
     return said, ""

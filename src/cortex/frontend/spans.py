@@ -119,14 +119,22 @@ def running_call() -> ast.Call | None:
 
 def call_in(frame: FrameType) -> ast.Call | None:
     """The call that is being evaluated in a frame, if it is one."""
-    at = running_instruction(frame)
-    return _call_at(frame.f_code, at) if "CALL" in dis.opname[frame.f_code.co_code[at]] else None
+    return call_at(frame.f_code, frame.f_lasti)
+
+
+def call_at(code: CodeType, lasti: int) -> ast.Call | None:
+    """The call at an offset of code, if it is one."""
+    at = _instruction(code, lasti)
+    return _call_at(code, at) if "CALL" in dis.opname[code.co_code[at]] else None
 
 
 def running_instruction(frame: FrameType) -> int:
     """The offset of the instruction that runs in a frame."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while at and dis.opname[code[at]] == "CACHE":
+    return _instruction(frame.f_code, frame.f_lasti)
+
+
+def _instruction(code: CodeType, at: int) -> int:
+    while at and dis.opname[code.co_code[at]] == "CACHE":
         at -= 2  # a call of a Python function has stepped over what belongs to its instruction
     return at
 
@@ -172,14 +180,14 @@ def refusals() -> Iterator[None]:
 
 
 def span_of_error(error: BaseException) -> Span | None:
-    """The user's expression that raised an error."""
-    trace, found = error.__traceback__, None
+    """The user's expression that raised an error, or called a library that did; one of an installed model as well."""
+    trace, found = error.__traceback__, []
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((HERE, NAMES, _torch_folder())):
-            found = span_at(code, trace.tb_lasti)
+        if not trace.tb_frame.f_code.co_filename.startswith((HERE, NAMES, _torch_folder())):
+            found.append((trace.tb_frame.f_code, trace.tb_lasti))
         trace = trace.tb_next
-    return found
+    own = [place for place in found if not is_library(place[0].co_filename)]
+    return span_at(*(own or found)[-1]) if found else None
 
 
 def span_of_function(code: CodeType) -> Span:
