@@ -6,9 +6,9 @@
         i = 3
 
 `str.index` takes a real text and nothing else, so what stands for `node.word` makes it raise a TypeError that no node
-would. Code that handles it would be traced as if every node were like that. Such an error is known by its message, which
-names the class of the stand-in, or by the call that raised it: one of a function that is not the user's, with a stand-in
-among its arguments. What Cortex itself raises is what Python would raise.
+would. Code that handles it would be traced as if every node were like that. Such an error is known by its message, if
+that names the class of the stand-in, or by the call that raised it: one of a function that is not the user's, with a
+stand-in among its arguments. What Cortex itself raises is what Python would raise.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def _is_caused(error: TypeError | AttributeError, trace: TracebackType | None) -
 
 
 def _stands_in(x: ast.expr, frame: FrameType) -> bool:
-    """Does an argument stand for something? One that is more than a way from a variable does if a variable in it does."""
+    """Does an argument stand for something, or does a variable in it, if it is more than an attribute of one?"""
     space = {**frame.f_globals, **frame.f_locals}
     if all(isinstance(part, SIMPLE) for part in ast.walk(x)):
         with suppress(Exception):
-            return stands_in(eval(compile(ast.Expression(x), "<argument>", "eval"), space))  # noqa: S307
+            return stands_in(eval(compile(ast.Expression(x), "<argument>", "eval"), space))
     names = (part.id for part in ast.walk(x) if isinstance(part, ast.Name))
     return any(stands_in(space.get(name)) for name in names)
 
