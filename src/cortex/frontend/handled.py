@@ -22,8 +22,9 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from cortex.frontend.spans import PACKAGE, call_at, is_library
+from cortex.frontend.spans import PACKAGE, is_library
 from cortex.frontend.standin import StandIn
+from cortex.frontend.written import running_at
 
 CAUSED = "_cortex_caused_by_stand_in"
 SIMPLE = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
@@ -72,8 +73,8 @@ def _is_caused(error: TypeError | AttributeError, trace: TracebackType | None) -
         trace = trace.tb_next
     if place is None or outside.startswith(PACKAGE) or (isinstance(error, AttributeError) and not outside):
         return False
-    call = call_at(place.tb_frame.f_code, place.tb_lasti)
-    given = [] if call is None else [*call.args, *(each.value for each in call.keywords)]
+    call = running_at(place.tb_frame.f_code, place.tb_lasti)
+    given = [*call.args, *(each.value for each in call.keywords)] if isinstance(call, ast.Call) else []
     if any(_stands_in(x, place.tb_frame) for x in given):
         setattr(error, CAUSED, True)
         return True
