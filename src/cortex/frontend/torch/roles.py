@@ -163,8 +163,8 @@ def too_many_roles(routine: Routine, given: Mapping[str, Any], roles: Sequence[R
         which = f" as its argument '{name}' ({shown}, ...)" if len(values.get(name, ())) > 1 else ""
         return fail(
             f"{routine.label} is called with more than {most} different constants{which}, which makes as many "
-            "different calls. What differs from node to node has to be a field of the node, or a tensor that is passed on: "
-            "torch.tensor(0.0) at first."
+            "different calls. What differs from node to node has to be a field of the node, or a tensor that is passed "
+            "on: torch.tensor(0.0) at first."
         )
     return fail(
         f"{routine.label} is called with more than {most} different objects as its argument '{other}', the last of "
