@@ -74,6 +74,13 @@ bool is_same_text(PyObject* a, PyObject* b) {
   return std::memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), bytes) == 0;
 }
 
+// Is None in a list? What a kind says of a list of nodes is not for that.
+bool holds_none(PyObject* value) {
+  if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) return false;
+  PyObject** const items = PySequence_Fast_ITEMS(value);
+  return std::find(items, items + PySequence_Fast_GET_SIZE(value), Py_None) != items + PySequence_Fast_GET_SIZE(value);
+}
+
 // len(value), and 0 for None.
 std::int64_t size_of(PyObject* value) {
   const Py_ssize_t size = value == Py_None ? 0 : PyObject_Size(value);
@@ -205,7 +212,7 @@ Branch Request::answer_by_value(const Test& test, std::int32_t node, PyObject* v
       return test.choose(value == Py_None);
     case Test::Op::kLength:
     case Test::Op::kHasLength:
-      return test.choose_by_length(size_of(value));
+      return holds_none(value) ? kUnknown : test.choose_by_length(size_of(value));
     case Test::Op::kCounts: {
       const nb::object found = plain(value);
       if (!found.is_valid() || !PyLong_CheckExact(found.ptr())) return test.no;

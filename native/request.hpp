@@ -162,8 +162,7 @@ class Request {
   std::int32_t expand_parts(const Accessor& list, PyObject* node);
   std::int32_t add_items(const Accessor& list, PyObject* held_by);
   std::int32_t iterate(const Accessor& list, nb::object collection);
-  void leave_out_none(const Accessor& list);
-  void check_gap(const Accessor& list);
+  [[noreturn]] void none_in_list();
   void add_edge(PyObject* child);
   void put_all_in_table();
   [[noreturn]] void too_many_nodes();

@@ -76,18 +76,6 @@ class Reader {
     for (const Accessor& a : spec_.lists) spec_.has_functions |= a.is_call();
     for (const NodeAttribute& a : spec_.attributes) spec_.has_functions |= a.accessor.is_call();
     if (source_.contains("calls")) spec_.calls = CallSpec(source_["calls"], names(spec_.slots), names(spec_.lists), names());
-    spec_.none_is_unknown = source_.contains("none_is_unknown") && nb::cast<bool>(source_["none_is_unknown"]);
-    const std::vector<std::string> lists = names(spec_.lists);
-    auto marked = [&](const char* key) {
-      std::vector<std::uint8_t> found(lists.size(), 0);
-      if (source_.contains(key))
-        for (nb::handle name : items(key))
-          for (std::size_t l = 0; l < lists.size(); ++l)
-            if (lists[l] == nb::cast<std::string>(name)) found[l] = 1;
-      return found;
-    };
-    spec_.by_position = marked("by_position");
-    spec_.counted = marked("counted");
     if (source_.contains("unshared")) {
       bool any = false;
       for (nb::handle each : items("unshared")) {

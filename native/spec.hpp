@@ -182,10 +182,7 @@ struct Spec {
   std::int64_t max_nodes;
   bool has_functions = false;  // some attribute is a function of the node
   CallSpec calls;              // where the nodes of requests are calls
-  std::vector<std::uint8_t> by_position;  // per list: does the model tell the children in it apart by their places?
-  std::vector<std::uint8_t> counted;  // per list: does the model ask how many children are in it, None among them?
   std::vector<std::uint8_t> unshared;  // per slot, then per list: may it not lead to a node that another one leads to?
-  bool none_is_unknown = false;  // a list that holds None is for the model to look at, rather than None left out
   mutable int name_checks = 8;  // how many more requests are checked for relations of other names
 
   // May there be another number of nodes in the linear form than the user has?

@@ -61,18 +61,14 @@ inline std::int32_t Request::add_items(const Accessor& list, PyObject* held_by) 
   PyObject** const items = PySequence_Fast_ITEMS(held_by);
   std::int32_t length = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (items[i] == Py_None) {
-      leave_out_none(list);
-      continue;
-    }
+    if (items[i] == Py_None) none_in_list();
     add_edge(Py_NewRef(items[i]));
-    if (length++ != i) check_gap(list);
+    ++length;
   }
   return length;
 }
 
-// Add the children in one list, leaving out None unless that is for the model to see; gives their number, or -1 where
-// the list is None or absent.
+// Add the children in one list; gives their number, or -1 where the list is None or absent.
 [[gnu::always_inline]] inline std::int32_t Request::expand_list(const Accessor& list, PyObject* node) {
   if (list.is_parts()) return expand_parts(list, node);
   PyObject* found = list.at_hand(node);
@@ -278,38 +274,21 @@ std::int32_t Request::iterate(const Accessor& list, nb::object collection) {
   }
   nb::object iterator = own(PyObject_GetIter(found));
   std::int32_t length = 0;
-  bool left_out = false;
   while (PyObject* child = PyIter_Next(iterator.ptr())) {
     if (child == Py_None) {
       Py_DECREF(child);
-      leave_out_none(list);
-      left_out = true;
-      continue;
+      none_in_list();
     }
     add_edge(child);
     if (++length > spec_.max_nodes) too_many_children();
-    if (left_out) check_gap(list);
   }
   if (PyErr_Occurred()) throw nb::python_error();
   return length;
 }
 
-// None in a list is no child, unless that is for the model to see.
-void Request::leave_out_none(const Accessor& list) {
-  const auto node = static_cast<std::int32_t>(objects_.size()) - 1;
-  if (spec_.counted[static_cast<std::size_t>(&list - spec_.lists.data())])
-    structure_error(describe(node) + ": '" + list.name() + "' has None, and the model asks how many children there are; "
-                    "leave None out of it");
-  if (!spec_.none_is_unknown) return;
-  unknown_kind(objects_.back(), where(node), nb::list());
-}
-
-// None among children is left out, and those behind it move up: not what a model means that asks who is where.
-void Request::check_gap(const Accessor& list) {
-  if (!spec_.by_position[static_cast<std::size_t>(&list - spec_.lists.data())]) return;
-  structure_error(describe(static_cast<std::int32_t>(objects_.size()) - 1) + ": '" + list.name() +
-                  "' has None before a child, and the model tells the children in it apart by their places; leave out "
-                  "None if the next child is to have its place, or give each child an attribute of its own");
+// A list that holds None is no list of children: what it means is for the model to say.
+void Request::none_in_list() {
+  unknown_kind(objects_.back(), where(static_cast<std::int32_t>(objects_.size()) - 1), nb::list());
 }
 
 void Request::too_many_children() {

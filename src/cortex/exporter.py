@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from cortex.compiler import CompileOptions, compile
 from cortex.errors import ModelError
@@ -47,5 +47,5 @@ def export(
         return write_package(model, directory, name)
     if not callable(model):
         raise ModelError(f"export({model!r}, ...): give a model, or what cortex.compile makes of one.")
-    compiled: Executable | CalledAsModule = compile(model, weights, **options)  # type: ignore[call-overload]
+    compiled: Executable | CalledAsModule = compile(cast("Any", model), weights, **options)
     return write_package(compiled, directory, name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from enum import Enum
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,6 +48,55 @@ def test_values_of_nodes_are_asked_for(function: Any, check: bool) -> None:
     fast = cortex.compile(model, WEIGHTS, examples=nodes[:1], check=check)
     for each in nodes:
         np.testing.assert_array_equal(fast(each)[0], np.asarray(model.uncompiled(each, WEIGHTS)))
+
+
+TAGGED = """
+def of_a_literal(n, w):
+    return w.x * 2 if n.tag is 'a' else w.x
+
+def of_another(n, w):
+    return w.x * 2 if n.tag is not 'a' or n.k is 3 else w.x
+
+def of_a_filter(n, w):
+    return w.x * len([c for c in (n, n) if c.k is 3])
+
+def of_a_long_text(n, w):
+    return w.x * 2 if n.tag is 'a text' else w.x
+
+def of_a_large_number(n, w):
+    return w.x * 2 if 1000 is n.k else w.x
+
+def of_a_float(n, w):
+    return w.x * 2 if n.k is not 1.5 else w.x
+"""
+
+
+def _tagged(folder: Path, name: str) -> Any:
+    """A function of the source above: literals after `is` give a SyntaxWarning."""
+    file = folder / "tagged.py"
+    file.write_text(TAGGED)
+    spec = importlib.util.spec_from_file_location("tagged", file)
+    assert spec is not None and spec.loader is not None
+    code = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(code)
+    return cortex.model(getattr(code, name))
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@pytest.mark.parametrize("name", ["of_a_literal", "of_another", "of_a_filter"])
+def test_literals(tmp_path: Path, name: str) -> None:
+    model = _tagged(tmp_path, name)
+    nodes = [SimpleNamespace(tag=tag, k=k) for tag in ("b", "a") for k in (2, 3)]
+    fast = cortex.compile(model, WEIGHTS, examples=nodes[:1], check=False)
+    for each in nodes:
+        np.testing.assert_array_equal(fast(each)[0], np.asarray(model.uncompiled(each, WEIGHTS)))
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@pytest.mark.parametrize("name", ["of_a_long_text", "of_a_large_number", "of_a_float"])
+def test_literals_that_need_not_be_one_object_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(cortex.ModelError, match="Compare them by"):
+        cortex.compile(_tagged(tmp_path, name), WEIGHTS, examples=[SimpleNamespace(tag="b", k=2)], check=False)
 
 
 def of_nothing(n: Any, w: Any) -> Any:

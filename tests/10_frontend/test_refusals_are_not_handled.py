@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,69 @@ import pytest
 import cortex
 
 WEIGHTS = {"x": np.ones(2, np.float32)}
+
+
+def read_as_bytes(n: Any, w: Any) -> Any:
+    try:
+        return w.x * len(bytes(n.word, "ascii"))
+    except Exception:
+        return w.x * 100.0
+
+
+def read_with_a_base(n: Any, w: Any) -> Any:
+    try:
+        return w.x * int(n.word, 16)
+    except (TypeError, ValueError):
+        return w.x * 100.0
+
+
+def _length(n: Any) -> int:
+    return len(bytes(n.word, "ascii"))
+
+
+def raised_in_a_helper(n: Any, w: Any) -> Any:
+    try:
+        return w.x * _length(n)
+    except TypeError:
+        return w.x * 100.0
+
+
+def raised_in_a_library(n: Any, w: Any) -> Any:
+    try:
+        return w.x * float(Fraction(n.size, 4))
+    except TypeError:
+        return w.x * 100.0
+
+
+@pytest.mark.parametrize(
+    "function", [read_as_bytes, read_with_a_base, raised_in_a_helper, raised_in_a_library], ids=lambda f: f.__name__
+)
+def test_errors_of_functions_that_take_real_values_only(function: Any) -> None:
+    given = SimpleNamespace(word="ab", size=3, children=[])
+    with pytest.raises(cortex.ModelError, match="take real values only") as error:
+        cortex.compile(cortex.model(function), WEIGHTS, examples=[given], check=False)
+    assert Path(__file__).name in str(error.value)
+
+
+def what_python_refuses(n: Any, w: Any) -> Any:
+    try:
+        return w.x * float(n.nothing)
+    except TypeError:
+        return w.x * 100.0
+
+
+def what_python_cannot_add_up(n: Any, w: Any) -> Any:
+    try:
+        return w.x * sum(n.nothing)
+    except TypeError:
+        return w.x * 100.0
+
+
+@pytest.mark.parametrize("function", [what_python_refuses, what_python_cannot_add_up], ids=lambda f: f.__name__)
+def test_errors_that_python_raises_for_the_value_are_handled(function: Any) -> None:
+    given = SimpleNamespace(nothing=None, size=3, children=[])
+    fast = cortex.compile(cortex.model(function), WEIGHTS, examples=[given], check=False)
+    np.testing.assert_array_equal(fast(given).out, WEIGHTS["x"] * 100)
 
 
 def node(*children: Any, t: float = 2.0) -> Any:

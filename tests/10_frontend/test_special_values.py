@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from frontend_meaning import Node
 
 import cortex
+from cortex.runtime.executable import Executable
 
 inf, nan = math.inf, math.nan
 SPECIAL = np.array([
@@ -121,3 +124,47 @@ def test_a_sum_over_no_children_is_0_whatever_would_be_summed() -> None:
     for x in (inf, -inf, nan):
         np.testing.assert_array_equal(fast(_one(x))["own"], np.zeros(3))
         np.testing.assert_array_equal(fast(_one(1, _one(x), _one(x)))["own"], np.full(3, 2.0))
+
+
+@cortex.model
+def products(node: Any, w: Any) -> Any:
+    return cortex.tanh(node.x) + cortex.sum(w.W @ products(k, w) for k in node.kids)
+
+
+@cortex.model
+def products_and_more(node: Any, w: Any) -> Any:
+    return w.b + cortex.sum(w.W @ products_and_more(k, w) + w.b * node.x for k in node.kids)
+
+
+@cortex.model
+def product_of_the_sum(node: Any, w: Any) -> Any:
+    return w.b + w.W @ cortex.sum(product_of_the_sum(k, w) for k in node.kids)
+
+
+FINITE = {"W": np.array([[1, 2, 0], [2, 1, -1], [0, 0, 1]], np.float32), "b": np.array([1, -2, 3], np.float32)}
+INFINITE = {**FINITE, "W": np.array([[1, inf, 0], [2, 1, -1], [0, 0, nan]], np.float32)}
+FAMILIES = (lambda: _one(0.5), lambda: _one(1, _one(2), _one(0)), lambda: _one(1, _one(0, _one(1))))
+
+
+@pytest.mark.parametrize("model", [products, products_and_more, product_of_the_sum], ids=lambda m: m.name)
+def test_infinite_weights(model: Any) -> None:
+    """0 times infinity is NaN: a factor may be taken out of a sum over children only if it is finite."""
+    fast = cortex.compile(model, INFINITE, examples=[FAMILIES[1]()], check=False)
+    for family in FAMILIES:
+        np.testing.assert_allclose(fast(family())[0], model(family(), INFINITE), rtol=1e-6)
+
+
+def test_weights_become_infinite(tmp_path: Path) -> None:
+    fast = cortex.compile(products, FINITE, examples=[FAMILIES[1]()], check=False)
+    bound = fast.bind(FAMILIES[0]())
+    fast.save(tmp_path / "m.cortex")
+    for run in (fast, cortex.load(tmp_path / "m.cortex")):
+        assert isinstance(run, Executable)
+        compilations = run.compilations
+        run.update(FINITE)
+        assert run.compilations == compilations
+        run.update(INFINITE)
+        for family in FAMILIES:
+            np.testing.assert_allclose(run(family())[0], products(family(), INFINITE), rtol=1e-6)
+    with pytest.raises(cortex.ModelError, match="bind it again"):
+        bound()

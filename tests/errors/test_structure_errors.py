@@ -331,7 +331,6 @@ RIGHT: list[tuple[str, str, Callable[[], Any], Callable[[], Any] | None]] = [
      lambda: Node(LEAF, Node(word=2))),
     ("children_none", "tree", lambda: NS(children=None, word=4), None),
     ("children_absent", "tree", lambda: NS(word=4), lambda: Node(word=4)),
-    ("children_with_none", "tree", lambda: NS(children=[None, LEAF, None]), None),
     ("word_bool", "tree", lambda: Node(word=True), None),
     ("word_numpy_bool", "tree", lambda: Node(Node(word=np.True_), Node(word=np.False_)), None),
     ("word_numpy", "tree", lambda: Node(Node(word=np.int8(3)), Node(word=np.array(5))), None),

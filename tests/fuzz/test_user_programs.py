@@ -25,7 +25,10 @@ def smaller(found: Program, outcome: Outcome) -> Program:
     seconds = 15 if outcome.verdict == "slow" else 10
 
     def is_alike(text: str) -> bool:
-        other = judged(Program(found.seed, found.front_end, text, found.shares), seconds)
+        try:
+            other = judged(Program(found.seed, found.front_end, text, found.shares), seconds)
+        except Exception:  # without a statement that it needs, it cannot even be loaded
+            return False
         return other.verdict == outcome.verdict and other.text[:60] == outcome.text[:60]
 
     return Program(found.seed, found.front_end, shrunk(found.text, is_alike), found.shares)

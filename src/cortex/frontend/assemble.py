@@ -41,7 +41,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
     limits = _limits(kind.lets for kind in kinds)
     return Model(
         name=k.name,
-        params=tuple(ParamDecl(name, TensorType(k.weights.shape(name))) for name in params),
+        params=tuple(ParamDecl(name, TensorType(k.weights.shape(name)), k.weights.is_finite(name)) for name in params),
         fields=tuple(FieldDecl(name, k.fields[name], limits.get(name)) for name in fields),
         slots=(*sorted(k.slots), *slots),
         lists=(*sorted(k.lists), *lists),

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from cortex.frontend import pointwise
+from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.computed import FUNCTIONS, KINDS, Computed, Constant, Named, constant, evaluate
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn
-from cortex.frontend.spans import fail, is_library, user_frame, user_span
+from cortex.frontend.spans import is_library, user_frame, user_span
 from cortex.frontend.tensor import Operand, refuse_overwritten, value_of
 from cortex.frontend.written import handles_errors
 from cortex.ra.ir import Each
@@ -230,7 +231,7 @@ def is_guarded() -> bool:
 def refuse_joining(name: str, others: Iterable[Any]) -> None:
     """Refuse an operator of a list on a node, unless another operand makes it one of arrays."""
     if not any(map(_is_array, others)):
-        raise fail(
+        raise beyond(
             f"node.{name} is a list or a tuple, and Python's operators of these do not compute with their numbers: a + "
             f'b joins two lists. Make it an array: fields={{"{name}": lambda node: np.array(node.{name}, np.float32)}}.'
         )

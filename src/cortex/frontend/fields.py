@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortex.errors import ModelError, StructureError
+from cortex.frontend.beyond import Beyond
 from cortex.frontend.computed import Computed, Constant, Named, evaluate, identifier, shown
 from cortex.frontend.unseen import ABSENT, Relation, attribute_of
 from cortex.ra.ir import Each, Item, Slot
@@ -74,8 +75,6 @@ class Evaluation:
 class Accessors:
     """Reads attributes of the user's objects the way the model names them."""
 
-    none_is_unknown = False
-    """Does the model see None in a list of children, rather than a list without it?"""
     of_calls = False
     """Are the nodes of a request calls of a module's methods, made for the user's nodes?"""
 
@@ -249,6 +248,17 @@ class Accessors:
 
     def items(self, node: Any, name: str) -> list[Any]:
         """The children in the list relation `name`; none where it is None or absent."""
+        found = self.listed(node, name)
+        if any(child is None for child in found):
+            raise Beyond(
+                f"'{name}' of a {type(node).__name__} has None among the children, and what that means is seen only "
+                "where the calls of the model are: call the compiled model before it is bound or saved, or leave None "
+                "out."
+            )
+        return found
+
+    def listed(self, node: Any, name: str) -> list[Any]:
+        """What is in the list relation `name`, None included."""
         value = self.read(node, name, None)
         if value is None:
             return []
@@ -264,7 +274,7 @@ class Accessors:
                 f"the model reads '{name}' of a {type(node).__name__} as a list of children, but it is a "
                 f"{type(value).__name__}, which {problem}; it must be None or a list, tuple or other sequence of nodes"
             )
-        return [child for child in value if child is not None]
+        return list(value)
 
 
 def _is_array_view(node: Any) -> bool:

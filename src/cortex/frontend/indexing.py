@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from cortex.frontend.beyond import beyond
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.movement import reshape, slice_axes
 from cortex.frontend.spans import fail
@@ -71,7 +72,8 @@ def _position(x: Value, axis: int, item: Any) -> int:
             raise TypeError
         return operator.index(item)
     except TypeError:
-        raise fail(
+        refusal = beyond if hasattr(item, "_cortex_path") else fail  # an item of a list, which seemed to hold nodes
+        raise refusal(
             f"axis {axis} of {x.text()} is indexed with a {type(item).__name__}; integers, slices, `...` and None are "
             "accepted, and on the first axis an integer field such as node.word."
         ) from None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cortex.errors import ModelError, StructureError, excerpt
-from cortex.frontend.handled import names_a_stand_in, without_stand_ins
+from cortex.frontend.beyond import Beyond, beyond_at
+from cortex.frontend.facts import is_plain
+from cortex.frontend.handled import is_of_stand_in, without_stand_ins
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.missing_entry import MissingEntry
 from cortex.frontend.signals import MissingAttribute
@@ -31,14 +33,17 @@ def said_of(error: Exception) -> tuple[str, str]:
     said = str(error)
     if isinstance(error, TypeError) and "attribute name must be string" in said:
         return said, " Write the field as a text: getattr(self, str(node.op))."
-    if isinstance(error, TypeError) and names_a_stand_in(said):
+    if is_of_stand_in(error):
         remedy = " Python's own functions take real values only: write str(node.word), int(node.size) or float(node.x)."
         return without_stand_ins(said), remedy
     return said, ""
 
 
-def missing(k: Knowledge, error: MissingAttribute) -> StructureError:
-    """The structure lacks an attribute that the model reads."""
+def missing(k: Knowledge, error: MissingAttribute) -> StructureError | Beyond:
+    """The structure lacks an attribute that the model reads; a number or a list was taken for a node."""
+    if is_plain(error.owner) or isinstance(error.owner, list | tuple | dict):
+        what = f"a {type(error.owner).__name__} is read as a node is"
+        return beyond_at(f"{what}: node.{error.attribute} seemed to lead to nodes.", span_of_error(error))
     source = k.accessors.source(error.attribute)
     if isinstance(source, str) and source != error.attribute:
         return StructureError(no_such_attribute(error.owner, error.attribute, source))

@@ -147,14 +147,14 @@ def refusals() -> Iterator[None]:
 
 
 def span_of_error(error: BaseException) -> Span | None:
-    """The user's expression that raised an error."""
-    trace, found = error.__traceback__, None
+    """The user's expression that raised an error, or called a library that did; one of an installed model as well."""
+    trace, found = error.__traceback__, []
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((HERE, NAMES, _torch_folder())):
-            found = span_at(code, trace.tb_lasti)
+        if not trace.tb_frame.f_code.co_filename.startswith((HERE, NAMES, _torch_folder())):
+            found.append((trace.tb_frame.f_code, trace.tb_lasti))
         trace = trace.tb_next
-    return found
+    own = [place for place in found if not is_library(place[0].co_filename)]
+    return span_at(*(own or found)[-1]) if found else None
 
 
 def span_of_function(code: CodeType) -> Span:

@@ -260,15 +260,15 @@ class Attribute(FieldComparisons, FieldsInPlace, FieldArithmetic, StandIn):
 
     def _cortex_list(self) -> Path:
         owner = self._cortex_owner._cortex_path()
+        if self._cortex_computed() is not None:
+            raise beyond("the items of a list are taken that an operator gives.")
         if any(isinstance(hop, Each) for hop in owner):
             raise OneByOne
         builder().knowledge.note_list(self._cortex_name)
         return owner
 
     def _cortex_length(self) -> int:
-        length = builder().facts.ask(Length(self._cortex_name, self._cortex_list()))
-        assert isinstance(length, int)
-        return length
+        return int(builder().facts.ask(Length(self._cortex_name, self._cortex_list())) or 0)
 
     def _cortex_items(self) -> list[Place]:
         path, name = self._cortex_list(), self._cortex_name

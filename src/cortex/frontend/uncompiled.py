@@ -161,7 +161,7 @@ class Run:
         if value is None:
             return None
         if name in k.lists:
-            return [self._shown(child) for child in k.accessors.items(node, name)]
+            return [None if child is None else self._shown(child) for child in value]
         if name in k.slots:
             return self._shown(value)
         if isinstance(value, list | tuple) and name in k.fields:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cortex.errors import ModelError
+from cortex.ra import ir as ra
 
 Array = npt.NDArray[np.float32]
 
@@ -37,6 +39,7 @@ class Weights:
         """The given weights as code takes them, with padded rows, where some code has; see runtime/loaded.py."""
         self._closed_over: dict[str, Array] = {}
         self._constants: dict[int, tuple[str, object]] = {}
+        self._is_finite: dict[str, tuple[Array, bool]] = {}
         self._equal: dict[tuple[tuple[int, ...], bytes], Array] = {}
         if isinstance(source, Weights):
             self.take_back(source.taken())
@@ -69,6 +72,23 @@ class Weights:
     def shapes(self) -> list[tuple[int, ...]]:
         """The shapes of all weights."""
         return [self.shape(name) for name in self.names]
+
+    def is_finite(self, name: str) -> bool:
+        """Is no element of a weight infinite or NaN?"""
+        array = self._array(name)
+        known = self._is_finite.get(name)
+        if known is None or known[0] is not array:
+            known = self._is_finite[name] = array, bool(np.isfinite(array).all())
+        return known[1]
+
+    def with_promises(self, m: ra.Model) -> ra.Model:
+        """`m` with parameters that are declared finite where the weights are; simplification relies on it."""
+        return replace(m, params=tuple(replace(p, is_finite=self.is_finite(p.name)) for p in m.params))
+
+    def breaks_promise(self, m: ra.Model) -> bool:
+        """Is a weight not finite, though `m` was compiled for finite ones?"""
+        names = {*self._given, *self._closed_over}
+        return any(p.is_finite and p.name in names and not self.is_finite(p.name) for p in m.params)
 
     def arrays(self, names: Iterable[str]) -> dict[str, Array]:
         """The arrays with these names: float32, in the order given."""

@@ -385,10 +385,14 @@ class Kind(Node):
 
 @node
 class ParamDecl(Node):
-    """A parameter of the model, given by the user or derived."""
+    """A parameter of the model, given by the user or derived.
+
+    `is_finite` promises that no element is infinite or NaN, so that 0 * x is 0.
+    """
 
     name: str
     type: TensorType
+    is_finite: bool = True
 
 
 @node

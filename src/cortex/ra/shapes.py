@@ -30,6 +30,8 @@ class Declared:
     lists: tuple[str, ...]
     relations: tuple[str, ...] | None = None
     """All of them, if they are known."""
+    infinite: frozenset[str] = frozenset()
+    """Parameters with elements that are infinite or NaN."""
 
     @staticmethod
     def of(m: ir.Model) -> Declared:
@@ -40,6 +42,7 @@ class Declared:
             {s.name: s.type for s in m.states},
             m.lists,
             (*m.slots, *m.lists),
+            frozenset(p.name for p in m.params if not p.is_finite),
         )
 
 

@@ -28,7 +28,7 @@ _REDUCE = {"add": "sum", "max": "max", "min": "min"}
 def show(m: ir.Model) -> str:
     """The whole model as text."""
     lines = [f"model {m.name}"]
-    lines += [f"  param {p.name}: {show_type(p.type)}" for p in m.params]
+    lines += [f"  param {p.name}: {show_type(p.type)}{'' if p.is_finite else ', not finite'}" for p in m.params]
     for f in m.fields:
         limit = "" if f.limit is None else f" < {f.limit}"
         lines.append(f"  field {f.name}: {show_type(f.type)}{limit}")

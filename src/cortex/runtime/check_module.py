@@ -14,10 +14,12 @@ from cortex.frontend.rounding import first_difference
 from cortex.frontend.spans import span_of_error, span_of_function
 from cortex.frontend.torch.leaves import leaves
 from cortex.runtime.executable import Executable
+from cortex.runtime.first_wrong_call import WrongCall, first_wrong_call
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
+    from cortex.frontend.torch.recorded_results import Returned
     from cortex.frontend.torch.torch_entry import TorchEntry
 
 MOST_CALLS = 20_000
@@ -37,6 +39,7 @@ class Example:
 def check_module(entry: TorchEntry, model: TorchModel, run: Executable, examples: list[Example]) -> None:
     """Raise a ModelError if the compiled module gives other numbers for an example than the module itself."""
     from cortex.frontend.torch.eager import Counting, TooLong, run_eagerly
+    from cortex.frontend.torch.recorded_results import recorded_results
 
     counting = Counting(MOST_CALLS)
 
@@ -48,7 +51,7 @@ def check_module(entry: TorchEntry, model: TorchModel, run: Executable, examples
 
     training = any(part.training for module in entry.modules.values() for part in module.modules())
     mode = " The module is in training mode: call module.eval() first, what is compiled is for evaluation." * training
-    check_calls(entry, model, run, examples, eager, Words("module", mode))
+    check_calls(entry, model, run, examples, eager, Words("module", mode), partial(recorded_results, entry))
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,18 @@ Eager = Callable[[dict[str, Any], int | None], dict[str, Any] | None]
 
 
 def check_calls(
-    entry: Entry, model: TorchModel, run: Executable, examples: list[Example], eager: Eager, words: Words
+    entry: Entry,
+    model: TorchModel,
+    run: Executable,
+    examples: list[Example],
+    eager: Eager,
+    words: Words,
+    returned: Callable[[dict[str, Any]], list[Returned]] | None = None,
 ) -> None:
-    """Raise a ModelError if compiled calls give other numbers for an example than the code itself."""
+    """Raise a ModelError if compiled calls give other numbers for an example than the code itself.
+
+    `returned` has the results of all calls of an example, so that the first one that differs can be named.
+    """
     from cortex.frontend.torch.kept_objects import TooMany
 
     for example in _chosen(model, run, examples):
@@ -96,16 +108,20 @@ def check_calls(
 
         found = first_difference(got, want, again)
         if found is not None:
-            raise _wrong(entry, example, found.text(found.name), words)
+            call = None
+            if returned is not None and run._require().is_exact_here:
+                call = first_wrong_call(model, run, example.arguments, returned(example.arguments))
+            raise _wrong(entry, example, found.text(found.name), call, words)
 
 
-def _wrong(entry: Entry, example: Example, said: str, words: Words) -> ModelError:
+def _wrong(entry: Entry, example: Example, said: str, call: WrongCall | None, words: Words) -> ModelError:
     what = words.what
+    first = "" if call is None else f" {call.text}"
     return ModelError(
-        f"{entry.name} gives other numbers when it is compiled: for {example.name}, {said}.{words.mode} Do not use the "
-        f"compiled {what}. Unless the {what} depends on something else than its arguments, this is a defect of Cortex; "
-        f"the {what} itself is right, and check=False compiles without this check.",
-        span_of_function(entry.routine.function.__code__),
+        f"{entry.name} gives other numbers when it is compiled: for {example.name}, {said}.{first}{words.mode} Do not "
+        f"use the compiled {what}. Unless the {what} depends on something else than its arguments, this is a defect of "
+        f"Cortex; the {what} itself is right, and check=False compiles without this check.",
+        (None if call is None else call.span) or span_of_function(entry.routine.function.__code__),
     )
 
 

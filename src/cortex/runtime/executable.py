@@ -288,9 +288,10 @@ class Executable(NotCopied):
     def update(self, weights: Source, *, optional: Collection[str] = ()) -> None:
         """Use other weights of the same names and shapes from now on, with the values that they have now.
 
-        Nothing is compiled. Calls that are running finish with the weights that they began with; requests that were
-        bound before have the new ones from their next call on. Where anything is wrong with the new weights, all stay
-        as they were. Names that the model was not compiled with are ignored; those that are `optional` may be missing.
+        Nothing is compiled, unless finite weights become infinite or NaN. Calls that are running finish with the
+        weights that they began with; requests that were bound before have the new ones from their next call on. Where
+        anything is wrong with the new weights, all stay as they were. Names that the model was not compiled with are
+        ignored; those that are `optional` may be missing.
         """
         own = self._trace.weights
         with self._lock:
@@ -298,7 +299,9 @@ class Executable(NotCopied):
             try:
                 own.replace(weights, optional)
                 self.updates = count + 1
-                if self.in_memory is not None:
+                if self.in_memory is not None and own.breaks_promise(self.in_memory.compiled.model):
+                    self._compile()
+                elif self.in_memory is not None:
                     self.in_memory = self._load(self.in_memory.compiled, self.in_memory.version, self.in_memory.checked)
             except BaseException:
                 own.take_back(before)
@@ -314,6 +317,8 @@ class Executable(NotCopied):
                 return self.in_memory
             if loaded.successor is None or loaded.successor.updates != self.updates:
                 names = self._trace.weights.names
+                if self._trace.weights.breaks_promise(loaded.compiled.model):
+                    raise ModelError("this request was bound to a program for finite weights: bind it again.")
                 loaded.successor = self._load(loaded.compiled, loaded.version, loaded.checked, names)
             return loaded.successor
 

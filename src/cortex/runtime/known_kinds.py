@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from cortex.errors import StructureError
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.beyond import Beyond
 from cortex.frontend.fields import Accessors
 from cortex.frontend.torch.calls import Arguments, CallNode
 from cortex.frontend.unseen import ABSENT, attribute_of, refuse_unseen_children
@@ -56,7 +57,7 @@ class KnownKinds:
 
     def model(self) -> Model:
         """The model as it was traced."""
-        return self._model
+        return self.weights.with_promises(self._model)
 
     def in_time(self, work: str) -> AbstractContextManager[None]:
         """Take as long as it takes: no kinds are added."""
@@ -93,7 +94,10 @@ class KnownKinds:
             raise _located(f"at {place}, {missing}.")
         why = ""
         with suppress(Exception):  # of the user's objects; the kind is unknown whatever they raise
-            why = why_unknown(self._model, self._checked, node, self.accessors)
+            try:
+                why = why_unknown(self._model, self._checked, node, self.accessors)
+            except Beyond as has_none:
+                why = has_none.message.partition(",")[0]
         raise _located(
             f"at {place}, {what} is of a kind of node that the saved model has no code for"
             f"{f' ({why})' if why else ''}, and the Python code that it could be traced from is not in the file. "

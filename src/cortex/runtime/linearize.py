@@ -27,12 +27,10 @@ from cortex.frontend.fields import Accessors
 from cortex.frontend.postorder import MAX_OBJECTS
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.calls import ARGUMENT
-from cortex.ir.node import walk
 from cortex.lower.linear_form import WINDOW_NODES, LinearForm
 from cortex.ra.guards import can_be_leaf, length_told
 from cortex.ra.ir import (
     POSITION,
-    Arity,
     Compares,
     Counts,
     Each,
@@ -143,25 +141,12 @@ def linearizer_spec(
         spec["lengths"] = [_lengths(kind, checked) for kind in m.kinds]
     if m.positions:
         spec["positions"] = position_table(m)
-    spec["none_is_unknown"] = given.none_is_unknown
-    spec["by_position"] = sorted({n.name for kind in m.kinds for n in walk(kind) if isinstance(n, Item)})
-    spec["counted"] = [] if given.none_is_unknown else sorted({name for kind in m.kinds for name in _counted(kind)})
     if m.trees_only:
         spec["unshared"] = [not name.startswith(ARGUMENT) for name in (*m.slots, *m.lists)]
     spec["max_nodes"] = MAX_OBJECTS
     if any(kind.variant_of for kind in m.kinds):
         spec["variants"] = variants(m)
     return spec
-
-
-def _counted(kind: Kind) -> Iterator[str]:
-    """Lists whose length the kind depends on. That they are empty may follow from the loops over them."""
-    for n in walk(kind):
-        match n:
-            case Arity(name) | Length(name):
-                yield name
-            case HasLength(name, count) if count:
-                yield name
 
 
 def names_read(m: Model) -> set[str]:

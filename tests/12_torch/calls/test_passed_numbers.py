@@ -283,5 +283,7 @@ def test_calls_that_only_a_number_ends() -> None:
 
 
 def test_calls_without_end_are_refused() -> None:
-    with pytest.raises(cortex.ModelError, match="encode is called with more than 64 different constants"):
+    with pytest.raises(
+        cortex.ModelError, match="encode is called with more than 64 different constants as its argument 'rounds'"
+    ):
         cortex.compile(Endless().eval(), examples=[ring(3)], check=False)

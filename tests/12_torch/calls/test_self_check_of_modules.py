@@ -129,6 +129,54 @@ def test_defects_are_told(name: str, golden: Callable[[str, str], None]) -> None
     cortex.compile(module(), examples=examples, check=False)
 
 
+class UpAndDown(Cell):
+    wrong = "up"
+
+    def factor(self, routine: str, is_wrong: bool) -> float:
+        return defect() if is_wrong and routine == self.wrong else 1.0
+
+    def up(self, node: Any) -> Any:
+        x = self.emb(torch.tensor(node.word)) * self.factor("up", node.word == 4)
+        for child in node.children:
+            x = torch.tanh(self.linear(x + self.up(child)))
+        node.h = x
+        return x
+
+    def down(self, node: Any, above: Any) -> Any:
+        h = torch.tanh(node.h + above) * self.factor("down", not node.children)
+        for child in node.children:
+            h = h + self.down(child, above * 0.5)
+        return h
+
+    def forward(self, top: Any) -> Any:
+        return self.up(top) + self.down(top, self.linear.bias)
+
+
+class Down(UpAndDown):
+    wrong = "down"
+
+
+class OnNodes(Cell):
+    def forward(self, node: Any) -> Any:
+        return self.joined(node) * (defect() if node.word == 3 else 1)
+
+
+@pytest.mark.parametrize(
+    ("module", "call", "line"),
+    [
+        (UpAndDown, "up(top.children[1].children[0])", "self.up(child)"),
+        (Down, "down(top.children[0])", "self.down(child, above * 0.5)"),
+        (OnNodes, "forward(node.children[1])", "self(child)"),
+    ],
+    ids=lambda x: getattr(x, "__name__", None),
+)
+def test_the_first_call_that_differs_is_named(module: Any, call: str, line: str) -> None:
+    with pytest.raises(cortex.ModelError) as caught:
+        cortex.compile(module().eval(), examples=[tree()])
+    assert f"The first call that differs is {call}: result[" in caught.value.message
+    assert caught.value.span is not None and line in caught.value.span.text
+
+
 def test_a_defect_of_a_function_that_uses_torch() -> None:
     emb = nn.Embedding(9, 4)
 

@@ -13,6 +13,7 @@ from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.sequences import Sequences, with_numbers
 from cortex.frontend.arity.values import NotAlike
 from cortex.frontend.decision import Traced
+from cortex.ir.node import walk
 from cortex.ra import ir
 from cortex.ra import rules as simplification
 from cortex.ra.rules.fold_constants import absorb_zeros, begin_sums
@@ -63,6 +64,8 @@ def _with_steps(
     declared = _declared([kind.lets for _, kind in traces], lists)
     own = [(lengths, kind.lets, tuple(kind.results.values()), kind.rows) for lengths, kind in traces]
     pattern, sequences = find_sequences(own[:FOUND_IN], declared, taken)
+    if any(isinstance(x, ir.Item) and x.name not in lists for let in pattern.lets for x in walk(let.op)):
+        raise NotAlike("an item of a list of numbers is taken beside those that are taken one after the other")
     if not all(is_instance_of_steps(x.lets, x.every_result, pattern, sequences, n, declared) for n, x in traces):
         raise NotAlike("what was found in some traces is not what the others compute")
     return pattern, sequences

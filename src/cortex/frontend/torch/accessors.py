@@ -42,8 +42,6 @@ class TorchAccessors(Accessors):
     on.
     """
 
-    none_is_unknown = True
-
     def __init__(
         self,
         fields: Mapping[str, str | Callable[[Any], Any] | Declared] | None = None,
@@ -175,7 +173,7 @@ class TorchAccessors(Accessors):
         if isinstance(value, list | tuple) and any(x is None for x in value):
             relation = self._relations.get(name)
             self._itemize(self.name(relation.steps) if isinstance(relation, Relation) else name)
-        return super().items(node, name)
+        return [child for child in self.listed(node, name) if child is not None]
 
     def add_name(self, other: str, name: str) -> None:
         """`other` is a second name for what `name` means."""

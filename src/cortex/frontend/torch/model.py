@@ -381,7 +381,7 @@ class TorchModel(TracedModel):
                     self._roles[key] = role
                     self.roles.append(role)
                     if len(self.roles) > MOST_ROLES:
-                        raise too_many_roles(routine, given, MOST_ROLES)
+                        raise too_many_roles(routine, given, self.roles)
                 return self._roles[key]
 
     def who_stores(self, b: TorchBuilder, steps: Steps, roles: list[Role]) -> Role | None:

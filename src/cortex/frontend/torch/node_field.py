@@ -44,9 +44,6 @@ class TorchNodeField(NodeField, TorchAttribute):
             return array_attribute(lambda: field_tensor(self), sample, self._cortex_name, name)
         return getattr(sample if name in OF_TYPE else field_tensor(self), name)
 
-    def _cortex_list_attribute(self, name: str) -> Any:
-        return getattr(field_tensor(self), name)
-
 
 class IndexableTorchNodeField(IndexableNodeField, TorchNodeField, IndexableTorchAttribute):
     """One that can be indexed: an array, a tensor, a list of numbers, a text."""

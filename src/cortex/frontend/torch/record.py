@@ -51,13 +51,13 @@ def start(entry: TorchEntry, mode: Mode, arguments: dict[str, Any]) -> tuple[dic
 
 def record(entry: TorchEntry, arguments: dict[str, Any]) -> tuple[Frame, ...]:
     """The calls that the module makes for these arguments, as many as were seen; whatever it writes is undone."""
-    recorder = _Recorder(_classes(arguments))
+    recorder = Recorder(classes_of(arguments))
     with suppress(Exception, TooLong), recorder.running(), entry.traced():
         run_eagerly(entry, arguments, Counting(MOST_CALLS))
     return tuple(recorder.frames)
 
 
-class _Recorder:
+class Recorder:
     """Sees calls of routines, and makes them."""
 
     def __init__(self, classes: set[type]) -> None:
@@ -84,20 +84,24 @@ class _Recorder:
         nodes = [name for name, value in arguments.items() if type(value) in self._classes]
         if len(nodes) != 1:
             return routine.original(*args, **kwargs)
-        if len(self._running) >= MOST_DEEP:
-            raise TooLong
         node = arguments.pop(nodes[0])
         self._kept.append(node)
         passes = any(map(_is_computed, arguments.values()))
         self.frames.append(Frame(routine, id(node), self._running[-1] if self._running else -1, passes))
         self._running.append(len(self.frames) - 1)
         try:
-            return routine.original(*args, **kwargs)
+            return self.made(routine, node, args, kwargs)
         finally:
             self._running.pop()
 
+    def made(self, routine: Routine, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a call on a node."""
+        if len(self._running) > MOST_DEEP:
+            raise TooLong
+        return routine.original(*args, **kwargs)
 
-def _classes(arguments: dict[str, Any]) -> set[type]:
+
+def classes_of(arguments: dict[str, Any]) -> set[type]:
     """The classes of the nodes that the arguments lead to."""
     seen: dict[int, Any] = {}
     stack = list(arguments.values())

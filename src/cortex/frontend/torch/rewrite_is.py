@@ -3,7 +3,8 @@
 before:  if node.parent.left is node:
 after:   if _cortex_is(node.parent.left, node):
 
-Comparisons with None stay. Lines and columns stay too, so that messages show the user's own text.
+Comparisons with None stay. A text or a number in the code is refused where Python does not promise that equal ones are
+one object: the code that is compiled again has another. Lines and columns stay, so that messages show the user's text.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ from types import CodeType
 
 from cortex.errors import ModelError
 from cortex.frontend.node_identity import first_is, needs_meaning
+from cortex.frontend.spans import span_between
 from cortex.frontend.written import codes, written
 
 NAME = "_cortex_is"
 """The global name that the calls use."""
 
 FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+def _is_shared(value: object) -> bool:
+    """Is a constant one object wherever code has an equal one? CPython keeps one of each name and small integer."""
+    if isinstance(value, str):
+        return value.isascii() and value.isidentifier()
+    return isinstance(value, bool) or (type(value) is int and -5 <= value <= 256)
 
 
 def rewrite_is(code: CodeType) -> CodeType:
@@ -44,6 +53,9 @@ def _rewritten(code: CodeType) -> CodeType:
 
 
 class _Rewriting(ast.NodeTransformer):
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
         operands = [node.left, *node.comparators]
@@ -56,12 +68,18 @@ class _Rewriting(ast.NodeTransformer):
     def _part(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
         if not needs_meaning(left, op, right):
             return ast.Compare(left, [op], [right])
+        if not all(_is_shared(x.value) for x in (left, right) if isinstance(x, ast.Constant)):
+            raise ModelError(
+                f"`{ast.unparse(ast.Compare(left, [op], [right]))}` asks whether two values are one object, which "
+                f"Python does not promise of equal ones. Compare them by {'==' if isinstance(op, ast.Is) else '!='}.",
+                span_between(self._code, left.lineno, left.col_offset, right.end_lineno, right.end_col_offset),
+            )
         call = ast.Call(ast.Name(NAME, ast.Load()), [left, right], [])
         return call if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), call)
 
 
 def _compiled(function: ast.FunctionDef | ast.AsyncFunctionDef, code: CodeType) -> CodeType | None:
-    body = [_Rewriting().visit(deepcopy(statement)) for statement in function.body]
+    body = [_Rewriting(code).visit(deepcopy(statement)) for statement in function.body]
     bare = type(function)(function.name, _without_values(function.args), body, [], lineno=0)
     ast.copy_location(bare, function)
     inner: list[ast.stmt] = [bare]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -157,14 +157,20 @@ def same_given(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     return {name: key_of(value) for name, value in a.items()} == {name: key_of(value) for name, value in b.items()}
 
 
-def too_many_roles(routine: Routine, given: Mapping[str, Any], most: int) -> ModelError:
+def too_many_roles(routine: Routine, given: Mapping[str, Any], roles: Sequence[Role]) -> ModelError:
     """Each call of a routine gets another constant."""
+    most = len(roles) - 1
     other = next((name for name, value in given.items() if len(key_of(value)) == 1), None)
     if other is None:
+        own = [role.given for role in roles if role.routine is routine]
+        values = {name: {key_of(each[name]): each[name] for each in own if name in each} for name in given}
+        name = max(values, key=lambda each: len(values[each]), default="")
+        shown = ", ".join(f"{value!r:.20}" for value in list(values.get(name, {}).values())[:3])
+        which = f" as its argument '{name}' ({shown}, ...)" if len(values.get(name, ())) > 1 else ""
         return fail(
-            f"{routine.label} is called with more than {most} different constants, which makes as many different "
-            "calls. What differs from node to node has to be a field of the node, or a tensor that is passed on: "
-            "torch.tensor(0.0) at first."
+            f"{routine.label} is called with more than {most} different constants{which}, which makes as many "
+            "different calls. What differs from node to node has to be a field of the node, or a tensor that is passed "
+            "on: torch.tensor(0.0) at first."
         )
     return fail(
         f"{routine.label} is called with more than {most} different objects as its argument '{other}', the last of "

@@ -22,9 +22,10 @@ from cortex.frontend.node_identity import tells_truth
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail, is_printing, user_span
 from cortex.frontend.standin import OF_ARRAYS, Attribute, IndexableAttribute, Place
+from cortex.frontend.torch import number_lists
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import METHODS, OF_SCALAR, PLAIN, category, is_data, is_node
-from cortex.frontend.torch.child_lists import MOST_ITEMS, is_item_of_numbers, may_be_empty, refuse_many_items
+from cortex.frontend.torch.child_lists import is_item_of_numbers, may_be_empty, refuse_many_items
 from cortex.frontend.torch.identity import HASH, is_equal, is_same
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
 from cortex.frontend.torch.node_methods import Method, TextMethod
@@ -46,6 +47,7 @@ from cortex.frontend.torch.steps import (
     Given,
     Steps,
     presence,
+    refuse_deep,
     text,
 )
 from cortex.frontend.torch.texts import METHODS as TEXT_METHODS
@@ -225,7 +227,7 @@ class NodeField(Attribute):
             self._cortex_ask_form()
             return self._cortex_array_attribute(sample, name)
         if self._cortex_is_array():
-            return self._cortex_list_attribute(name)
+            return number_lists.method(self, name)
         if not hasattr(type(sample), name):
             ask_value((*self._cortex_steps, CLASS))
             raise AttributeError(f"'{type(sample).__name__}' object has no attribute '{name}'")
@@ -248,10 +250,6 @@ class NodeField(Attribute):
             return getattr(sample, name)
         return getattr(self._cortex_tensor(), name)
 
-    def _cortex_list_attribute(self, name: str) -> Any:
-        """`node.x.name` of a list of numbers."""
-        raise AttributeError(f"'{type(self._cortex_sample()).__name__}' object has no attribute '{name}'")
-
     def _cortex_is_array(self) -> bool:
         sample = self._cortex_sample()
         return isinstance(sample, list | tuple) or is_data(sample)
@@ -270,9 +268,14 @@ class NodeField(Attribute):
 
     # As an operand of a computed field.
 
+    def _cortex_apply(self, fn: str, special: str, *others: Any, reflected: bool = False) -> Any:
+        longer = number_lists.joined(fn, (*others, self) if reflected else (self, *others))
+        return super()._cortex_apply(fn, special, *others, reflected=reflected) if longer is None else longer
+
     def _cortex_compute(self, fn: str, operands: tuple[Any, ...]) -> Any:
         ways = [x._cortex_steps for x in operands if isinstance(x, NodeField)]
         home = common(ways)
+        refuse_deep(ways)
         parts = tuple(x._cortex_steps[len(home) :] if isinstance(x, NodeField) else constant(x) for x in operands)
         return present(tracing(), (*home, Computed(fn, parts, user_span())))
 
@@ -369,11 +372,8 @@ class IndexableNodeField(NodeField, IndexableAttribute):
     def __getitem__(self, key: Any) -> Any:
         if type(key) is int and isinstance(self._cortex_sample(), str) and -len(self) <= key < len(self):
             return TextMethod(self, "__getitem__")(key)
-        sample = self._cortex_sample()
-        if type(key) is int and isinstance(sample, list | tuple) and -len(sample) <= key < len(sample):
-            return self._cortex_item(key % len(sample))
-        if type(key) is slice and isinstance(sample, list | tuple) and len(sample) <= MOST_ITEMS:
-            return type(sample)(self._cortex_item(i) for i in range(*key.indices(len(sample))))
+        if type(key) in (int, slice) and self._cortex_is_list():
+            return number_lists.item_or_slice(self, key)
         return super().__getitem__(key)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 
 from cortex.frontend.computed import Computed, Constant, evaluate, shown
 from cortex.frontend.computed import identifier as identifier_of
+from cortex.frontend.spans import fail
 from cortex.frontend.torch.categories import category, class_name, floats, form, identity, keys, pattern
 
 
@@ -267,3 +268,25 @@ def presence(steps: Steps) -> Steps:
     *before, last = steps
     assert isinstance(last, Attr | At)
     return (*before, Has(last.name) if isinstance(last, Attr) else Contains(last.key))
+
+
+MOST_DEEP = 100
+"""Operators of Python one on the result of the other, in a number that is computed from fields."""
+
+
+def refuse_deep(ways: Iterable[Steps]) -> None:
+    """Refuse a number that many operators compute one after the other, as the sum of a long list does."""
+    for way in ways:
+        count = 0
+        while way and isinstance(way[-1], Computed):
+            below = [x for x in way[-1].operands if not isinstance(x, Constant)]
+            way, count = max(below, key=_is_computed, default=()), count + 1
+        if count > MOST_DEEP:
+            raise fail(
+                f"a number is computed from fields by more than {MOST_DEEP} operators, one on the result of the other. "
+                "Compute it when the structure is made, or make a tensor or an array of the list and take its sum."
+            )
+
+
+def _is_computed(way: Steps) -> bool:
+    return bool(way) and isinstance(way[-1], Computed)

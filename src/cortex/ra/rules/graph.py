@@ -7,7 +7,7 @@ lets with `emit` on the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from cortex.ir.source import Span
@@ -99,6 +99,13 @@ class Graph:
         """Is `name` known to be read by one op only, and to be no result?"""
         uses = self.uses.get(name, ())
         return len(uses) == 1 and uses[0] is not None
+
+    def reads(self, name: str, params: Collection[str]) -> bool:
+        """Is `name` computed from one of these parameters?"""
+        if not params:
+            return False
+        op = self.op(name)
+        return (isinstance(op, ir.Param) and op.name in params) or any(self.reads(x, params) for x in operand_names(op))
 
     def full(self, value: float, t: ir.TensorType) -> str:
         """A constant tensor of any element type."""

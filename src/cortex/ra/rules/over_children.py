@@ -92,15 +92,16 @@ def pull_products_out(g: Graph, op: ir.Op) -> ir.Op | None:
     before:  t_k = U @ h_k; s = sum over children of t_k
     after:   t = sum over children of h_k; s = U @ t
 
-    Only if the product has no other use, or it would be computed twice. A sum of such a product and something
-    else is taken apart for it.
+    Only if the product has no other use, or it would be computed twice, and if the common factor is finite: U @ 0 is
+    NaN for an infinite U, and a sum of no products is 0. A sum of such a product and something else is taken apart for
+    it.
     """
     if not isinstance(op, ir.OverChildren) or op.fn != "add" or not g.used_once(op.x):
         return None
     match g.op(op.x):
-        case ir.Contract(spec, x, y) if g.over(x) is None:
+        case ir.Contract(spec, x, y) if _is_common(g, x):
             return ir.Contract(spec, x, g.emit(ir.OverChildren("add", y, op.name)))
-        case ir.Contract(spec, x, y) if g.over(y) is None:
+        case ir.Contract(spec, x, y) if _is_common(g, y):
             return ir.Contract(spec, g.emit(ir.OverChildren("add", x, op.name)), y)
         case ir.Binary("add" | "sub" as fn, x, y) if g.shape(x) == g.shape(y) and any(
             _is_common_product(g, v) for v in (x, y)
@@ -114,4 +115,13 @@ def pull_products_out(g: Graph, op: ir.Op) -> ir.Op | None:
 def _is_common_product(g: Graph, name: str) -> bool:
     """Is `name` a product that can be pulled out of a sum over children?"""
     op = g.op(name)
-    return isinstance(op, ir.Contract) and g.used_once(name) and None in (g.over(op.x), g.over(op.y))
+    return isinstance(op, ir.Contract) and g.used_once(name) and (_is_common(g, op.x) or _is_common(g, op.y))
+
+
+def _is_common(g: Graph, factor: str) -> bool:
+    """Is a factor the same for all children, and made of finite weights? Fields and states may be infinite."""
+    match g.op(factor):
+        case ir.Lookup(x) | ir.Slice(x) | ir.Reshape(x) | ir.Transpose(x) if factor not in g.constants:
+            return g.over(factor) is None and _is_common(g, x)
+        case _:
+            return factor in g.constants and not g.reads(factor, g.builder.declared.infinite)
