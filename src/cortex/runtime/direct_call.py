@@ -16,7 +16,7 @@ import numpy as np
 
 from cortex import _native
 from cortex.frontend.torch.calls import HEAD, Arguments, Calls, argument
-from cortex.frontend.torch.categories import row_form
+from cortex.frontend.torch.categories import row_form, whole_form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving, array_of
 from cortex.runtime.loaded import Loaded
@@ -24,6 +24,20 @@ from cortex.runtime.loaded import Loaded
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MOST_PARAMETERS = 16
 HOLDERS = {"plain": None, "headed": Arguments, "calls": Calls}
+
+
+class AnyForm:
+    """Equal to the form of a tensor, by rows or as a whole."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __eq__(self, form: object) -> bool:
+        return form in (row_form(self._tensor), whole_form(self._tensor))
+
+    __hash__ = None  # type: ignore[assignment]  # it is only compared
 
 
 def never(args: tuple[Any, ...]) -> Any:
@@ -62,7 +76,7 @@ def direct_call(
             "kinds": interface.kinds,
             "takes_list": interface.takes_list,
             "tensor_classes": _tensor_classes(),
-            "form_of": row_form,
+            "form_of": AnyForm if interface.taken_whole else row_form,
             "array_of": array_of,
             "node": [p.name for p in parameters].index(serving.node),
             "holder": HOLDERS[serving.mode],

@@ -26,10 +26,10 @@ from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
-from cortex.runtime.output import Output
+from cortex.runtime.output import Output, no_rows
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
-from cortex.runtime.weights_of_modules import NO_GRADIENTS, name_outside, update_all
+from cortex.runtime.weights_of_modules import NO_GRADIENTS, name_outside, untied, update_all
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
@@ -201,6 +201,10 @@ class CalledAsModule(NotCopied, ABC):
 
     def _called_with_all(self, batch: list[Any], threads: int | None) -> Any:
         """What calls of a list return, a row each."""
+        if not batch and self._made and not self._interface.names_states:
+            model, run = next(iter(self._made.values()))
+            form, names = model.result()
+            return form.returned(no_rows(names, run.compiled.model.outputs), self._tensor)
         alike = self._alike(batch)
         found = []
         for model, run, _, requests in alike:
@@ -357,9 +361,11 @@ class CompiledHere(CalledAsModule):
         """Have a program for each number of forward, where one for all of them does not do."""
         with self._lock:
             key = next((key for key, (each, _) in self._made.items() if each is model), None)
-            if key is None or not self._made[key][0].signature.numbers:
+            signature = None if key is None else self._made[key][0].signature
+            if key is None or signature is None or not (signature.numbers or signature.has_more_wholes()):
                 return False
-            self._by_value.add(key)
+            if not signature.has_more_wholes():
+                self._by_value.add(key)
             self._weights = self._made.pop(key)[1].given_weights
             return True
 
@@ -367,11 +373,14 @@ class CompiledHere(CalledAsModule):
         """Compile for calls like this one; with its numbers as constants where they cannot be data."""
         weights = next((run.given_weights for _, run in self._made.values()), self._weights)
         constants = self._interface.constants(arguments, "constants")
+        whole = len(self._interface.taken_whole)
         try:
             if key not in self._by_value:
                 self._made[key] = self._make(arguments, key, weights)
                 return key
         except ModelError:
+            if len(self._interface.taken_whole) > whole:
+                return self._make_for(arguments, self._known(arguments))
             if key == constants:
                 raise
         self._by_value.add(key)
@@ -383,10 +392,10 @@ class CompiledHere(CalledAsModule):
         from cortex.frontend.torch.entry import Signature
         from cortex.frontend.torch.model import TorchModel
 
-        signature = Signature.of(self._entry, arguments, key)
-        model = TorchModel(self._entry, signature)
         constants = [{self._interface.constants(x, numbers) for numbers in get_args(Numbers)} for x in self._examples]
         alike = [example for example, keys in zip(self._examples, constants, strict=True) if key in keys]
+        signature = Signature.of(self._entry, arguments, key, self._interface.taken_whole, alike)
+        model = TorchModel(self._entry, signature)
         requests = [signature.request(example) for example in alike or [arguments]]
         return model, self._compile(model, weights, requests)
 
@@ -439,7 +448,7 @@ class CompiledModule(CompiledHere):
             if entry is not None:
                 found = digests(entry)
                 is_same = all(found.get(name) == text for name, text in known.items())
-                if is_same and self._untied(entry.weights) is None:
+                if is_same and untied(self._entry.weights, entry.weights) is None:
                     self._take(entry.weights)
                 else:
                     self._compile_again(entry, found)
@@ -448,9 +457,9 @@ class CompiledModule(CompiledHere):
             new = mapping_of(weights)
             same = {name: digest(x) for name, x in new.items() if name in known}
             refuse_changed(same, known, "Load them into the module, and call update(module).")
-            if (untied := self._untied(new)) is not None:
+            if (apart := untied(self._entry.weights, new)) is not None:
                 raise ModelError(
-                    f"update: '{untied[0]}' and '{untied[1]}' were one tensor when the module was compiled, and are "
+                    f"update: '{apart[0]}' and '{apart[1]}' were one tensor when the module was compiled, and are "
                     "different here. Load them into the module, and call update(module)."
                 )
             self._take(new)
@@ -463,16 +472,6 @@ class CompiledModule(CompiledHere):
                     "was read, and stays as it was in the compiled module. update(module) reads it.",
                     stacklevel=2,
                 )
-
-    def _untied(self, weights: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Two names of one tensor of the module as it was compiled whose values are different now."""
-        first: dict[int, str] = {}
-        for name, tensor in self._entry.weights.items():
-            other = first.setdefault(id(tensor), name)
-            is_given = other != name and {name, other} <= weights.keys()
-            if is_given and digest(weights[name]) != digest(weights[other]):
-                return other, name
-        return None
 
     def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
         """Have a module whose programs are other ones."""
