@@ -21,6 +21,7 @@ LAYERS = (
     ("ra",),
     ("frontend",),
     ("recursion",),
+    ("gradient",),
     ("lower",),
     ("ilir",),
     ("poly",),
