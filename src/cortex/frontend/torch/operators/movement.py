@@ -72,16 +72,6 @@ def _repeat(input: TorchTensor, repeats: Sequence[int]) -> Content:
     return reshape(result, tuple(count * size for count, size in zip(times, shape, strict=True)))
 
 
-def _repeat_interleave(input: TorchTensor, repeats: int, dim: int | None = None, output_size: Any = None) -> Content:
-    held = input._cortex_content()
-    if dim is None:
-        held, dim = reshape(held, (math.prod(held.shape),)), 0
-    at = dim % len(held.shape)
-    apart = reshape(held, (*held.shape[: at + 1], 1, *held.shape[at + 1 :]))
-    wide = broadcast(apart, (*held.shape[: at + 1], repeats, *held.shape[at + 1 :]))
-    return reshape(wide, (*held.shape[:at], held.shape[at] * repeats, *held.shape[at + 1 :]))
-
-
 def _repeat_each(input: TorchTensor, repeats: TorchTensor, dim: int | None = None, output_size: Any = None) -> Content:
     """Every position as often as a constant says for it."""
     counts, held = repeats._cortex_content(), input._cortex_content()
@@ -232,7 +222,7 @@ def _as_strided(
 RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _view), "view.dtype": _bytes,
     "unsqueeze": _unsqueeze, "squeeze": _squeeze, "permute": _permute, "transpose": _transpose, "t": _t,
-    "expand": _expand, "repeat": _repeat, "repeat_interleave.self_int": _repeat_interleave,
+    "expand": _expand, "repeat": _repeat,
     "repeat_interleave.self_Tensor": _repeat_each,
     "cat": _cat, "stack": _stack, "split.Tensor": _split, "split_with_sizes": _split_with_sizes, "unbind": _unbind,
     "select.int": _select, "slice": _slice, "flip": _flip, "roll": _roll, "constant_pad_nd": _pad,

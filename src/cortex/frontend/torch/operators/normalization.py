@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from cortex.frontend import movement, pointwise
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.pointwise import arithmetic, comparison, fill, unary
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.operators.products import matmul
-from cortex.frontend.torch.operators.reductions import mean, reduced, softmax, vector_norm
+from cortex.frontend.torch.operators.reductions import mean, softmax, vector_norm
 from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 from cortex.ra.ir import Param
@@ -44,16 +43,6 @@ def _layer_norm(
     x = value_of(input)
     axes = tuple(range(len(x.shape) - len(normalized_shape), len(x.shape)))
     return _scaled_and_shifted(_standardized(x, axes, eps), weight, bias)
-
-
-def _rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Value:
-    x = value_of(input)
-    axes = tuple(range(len(x.shape) - len(normalized_shape), len(x.shape)))
-    square = mean(TorchTensor(arithmetic("mul", x, x)), axes, True)
-    least = torch.finfo(torch.float32).eps if eps is None else eps
-    return _scaled_and_shifted(
-        arithmetic("div", x, unary("sqrt", arithmetic("add", square, fill(least)))), weight, None
-    )
 
 
 def _batch_norm(
@@ -141,15 +130,6 @@ def _weight_norm(v: TorchTensor, g: TorchTensor, dim: int = 0) -> Value:
     return arithmetic("mul", x, arithmetic("div", value_of(g), norm))
 
 
-def _cosine_similarity(x1: TorchTensor, x2: TorchTensor, dim: int = 1, eps: float = 1e-8) -> Value:
-    x, y = value_of(x1), value_of(x2)
-    shape = pointwise.broadcast_shapes("cosine_similarity", x, y)
-    x, y = pointwise.broadcast_to(x, shape), pointwise.broadcast_to(y, shape)
-    axes = (dim % len(shape),)
-    lengths = [arithmetic("max", vector_norm(TorchTensor(v), 2, axes), fill(eps)) for v in (x, y)]
-    return arithmetic("div", reduced("add", arithmetic("mul", x, y), axes, False), arithmetic("mul", *lengths))
-
-
 def _distances(x1: TorchTensor, x2: TorchTensor, p: float = 2.0, compute_mode: int | None = None) -> Value:
     """`cdist`: of every row of one with every row of the other."""
     x, y = value_of(x1), value_of(x2)
@@ -159,9 +139,9 @@ def _distances(x1: TorchTensor, x2: TorchTensor, p: float = 2.0, compute_mode: i
 
 
 RULES: dict[str, Callable[..., Any]] = {
-    "layer_norm": _layer_norm, "rms_norm": _rms_norm, "batch_norm": _batch_norm, "group_norm": _group_norm,
+    "layer_norm": _layer_norm, "batch_norm": _batch_norm, "group_norm": _group_norm,
     "instance_norm": _instance_norm, "scaled_dot_product_attention": _attention,
-    "cosine_similarity": _cosine_similarity, "cdist": _distances,
+    "cdist": _distances,
 }  # fmt: skip
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"F.batch_norm": _refuse_training, "torch._weight_norm": _weight_norm}

@@ -123,10 +123,6 @@ def _pow(input: TorchTensor, exponent: Any) -> Value:
     return power(value_of(input), exponent)
 
 
-def _square(input: TorchTensor) -> Value:
-    return arithmetic("mul", value_of(input), value_of(input))
-
-
 def _reciprocal(input: TorchTensor) -> Value:
     return arithmetic("div", fill(1.0), value_of(input))
 
@@ -307,7 +303,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "maximum": _binary("max"), "minimum": _binary("min"), "fmax": _ignoring_nan("max"), "fmin": _ignoring_nan("min"),
     "neg": _negated, **{name: _unary(name) for name in ("abs", "exp", "log", "sqrt", "tanh", "sigmoid")},
     **{name: _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
-    "square": _square, "reciprocal": _reciprocal, "rsqrt": _rsqrt, **dict.fromkeys(("sign", "sgn"), _sign),
+    "reciprocal": _reciprocal, "rsqrt": _rsqrt, **dict.fromkeys(("sign", "sgn"), _sign),
     "expm1": _of(exp_minus_1), "log1p": _of(log_1_plus), "erf": _of(erf), "sinh": _of(sinh), "cosh": _of(cosh),
     "asinh": _of(asinh), "acosh": _of(acosh), "atanh": _of(atanh), "hypot": _hypot,
     "exp2": lambda input: raised(2.0, value_of(input)), "log2": _log_base(2.0), "log10": _log_base(10.0),
