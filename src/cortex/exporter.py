@@ -47,5 +47,5 @@ def export(
         return write_package(model, directory, name)
     if not callable(model):
         raise ModelError(f"export({model!r}, ...): give a model, or what cortex.compile makes of one.")
-    compiled: Executable | CalledAsModule = compile(model, weights, **options)  # type: ignore[call-overload]
+    compiled: Executable | CalledAsModule = compile(model, weights, **options)  # type: ignore[arg-type]
     return write_package(compiled, directory, name)
