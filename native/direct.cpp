@@ -47,8 +47,13 @@ DirectCall::DirectCall(nb::dict spec)
     parameters_.push_back({kind, nb::object(p[1]), nb::steal(text), nb::object(p[3]), nb::object()});
     if (nb::len(p) > 4) parameters_.back().missing = nb::object(p[4]);
   }
-  for (nb::handle state : list_of(spec["states"])) states_.push_back(nb::cast<std::size_t>(state));
-  if (parameters_.size() > kMostParameters || node_ >= parameters_.size() || (is_single_ && states_.size() != 1))
+  for (nb::handle state : list_of(spec["states"])) {
+    if (PyList_Check(state.ptr()))
+      parts_.push_back({0, nb::cast<Program*>(program_)->rows_of(state)});
+    else
+      parts_.push_back({nb::cast<std::size_t>(state), {}});
+  }
+  if (parameters_.size() > kMostParameters || node_ >= parameters_.size() || (is_single_ && parts_.size() != 1))
     python_error(PyExc_ValueError, "a direct call has a node among at most 16 parameters, and a tensor if it is single");
 }
 
@@ -102,10 +107,14 @@ nb::object DirectCall::operator()(nb::handle args) const {
   PyList_SET_ITEM(batch.ptr(), 0, nb::object(start).release().ptr());
   Run made = run_program(program_, batch, true, threads_, nb::none());
   if (gives_run_) return result_(nb::cast(std::move(made)), start);
-  if (is_single_) return own(PyObject_CallOneArg(result_.ptr(), made.root(states_[0]).ptr()));
+  if (is_single_) return own(PyObject_CallOneArg(result_.ptr(), part(made, parts_[0]).ptr()));
   nb::list arrays;
-  for (const std::size_t state : states_) arrays.append(made.root(state));
+  for (const Part& each : parts_) arrays.append(part(made, each));
   return result_(arrays);
+}
+
+nb::object DirectCall::part(Run& made, const Part& part) const {
+  return part.rows.empty() ? made.root(part.state) : made.rows(part.rows).first;
 }
 
 int DirectCall::traverse(visitproc visit, void* arg) const {

@@ -74,6 +74,8 @@ class Builder:
     facts: Facts
     lets: list[Let] = field(default_factory=list)
     collects: tuple[Collect, ...] = ()
+    rows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Results that have a row for each item of lists, and the lets of these."""
     overwritten: dict[int, Any] = field(default_factory=dict)
     """Arrays of the code to which it has added a tensor in place, by identity."""
     iterating: Counter[str] = field(default_factory=Counter)

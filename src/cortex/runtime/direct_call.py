@@ -17,6 +17,7 @@ import numpy as np
 from cortex import _native
 from cortex.frontend.torch.calls import HEAD, Arguments, Calls, argument
 from cortex.frontend.torch.categories import row_form, whole_form
+from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving, array_of
 from cortex.runtime.loaded import Loaded
@@ -69,13 +70,15 @@ def direct_call(
             case _:
                 return never
     form, names = serving.result()
-    is_single = form.kind == "tensor" and form.make is None and not interface.names_states
-    states = [loaded.names.index(name) for name in names]
-    gives_run = interface.names_states and not is_put_in(form)
+    by_name = interface.names_states
+    is_single = not by_name and form in (Form("tensor"), Form("rows", 0, (), (Form("tensor"),)))
+    rows_of = dict(loaded.rows)
+    states = [list(rows_of[name]) if name in rows_of else loaded.names.index(name) for name in names]
+    gives_run = by_name and not is_put_in(form)
     if gives_run:
         kind = output_type(tuple(form.names()))
         result: Any = Answer(kind, states, loaded.output, loaded.linearizer, serving, interface)
-    elif interface.names_states:
+    elif by_name:
         result = form.rebuild
     else:
         result = tensor if is_single else partial(form.returned, tensor=tensor)

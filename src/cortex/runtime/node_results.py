@@ -101,7 +101,7 @@ def by_state(form: Form, arrays: Sequence[Any], nodes: Callable[[], NodeResults]
 
 def is_put_in(form: Form) -> bool:
     """Are the states of a function put in something that has no names for them?"""
-    return any(part.kind != "tensor" for part in form.parts) or form.kind in ("plain", "dict", "list")
+    return any(part.kind != "tensor" for part in form.parts) or form.kind in ("plain", "dict", "list", "rows")
 
 
 @dataclass(frozen=True, eq=False)
