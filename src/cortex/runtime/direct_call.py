@@ -78,8 +78,8 @@ def direct_call(
     if gives_run and not rows_of.keys().isdisjoint(names):
         return never
     if gives_run:
-        kind = output_type(tuple(form.names()))
-        result: Any = Answer(kind, list(map(loaded.names.index, names)), loaded.output, loaded.linearizer, serving, interface)
+        kind, numbers = output_type(tuple(form.names())), list(map(loaded.names.index, names))
+        result: Any = Answer(kind, numbers, loaded.output, loaded.linearizer, serving, interface)
     elif by_name:
         result = form.rebuild
     else:
