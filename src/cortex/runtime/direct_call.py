@@ -75,9 +75,11 @@ def direct_call(
     rows_of = dict(loaded.rows)
     states = [list(rows_of[name]) if name in rows_of else loaded.names.index(name) for name in names]
     gives_run = by_name and not is_put_in(form)
+    if gives_run and not rows_of.keys().isdisjoint(names):
+        return never
     if gives_run:
-        kind = output_type(tuple(form.names()))
-        result: Any = Answer(kind, states, loaded.output, loaded.linearizer, serving, interface)
+        kind, numbers = output_type(tuple(form.names())), list(map(loaded.names.index, names))
+        result: Any = Answer(kind, numbers, loaded.output, loaded.linearizer, serving, interface)
     elif by_name:
         result = form.rebuild
     else:
