@@ -31,7 +31,7 @@ def interpreted(
     adjoints = interp.run(g.backward, params, back)
     found = parameter_gradients(g, form, values.__getitem__, adjoints.__getitem__, params)
     of_fields, tables = dict(g.fields), {}
-    for r in g.rows:
+    for r in (each for each in g.rows if each.name in of_fields):
         rows = adjoints[of_fields[r.name]][::-1]
         tables.setdefault(r.table, []).append(scattered(form.arrays[f"field_{r.index}"], rows))
     return g, dense_gradients(found, tables, {name: x.shape for name, x in params.items()})

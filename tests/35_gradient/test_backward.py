@@ -113,6 +113,9 @@ def _kind(body: str) -> Model:
             case "mixed product":
                 mixed = b.add(Contract("jk,k->j", w, b.add(Binary("mul", own, child))))
                 return (b.add(OverChildren("add", b.add(Unary("tanh", mixed)), "children")),)
+            case "same for all edges":
+                term = b.add(Binary("mul", b.add(Binary("add", b.add(Unary("exp", child)), q)), own))
+                return (b.add(Unary("tanh", b.add(OverChildren("add", term, "children")))),)
             case "word of a child":
                 word = b.add(Lookup(b.add(Param("emb")), b.add(Field("word", over))))
                 return (b.add(OverChildren("add", b.add(Binary("mul", word, child)), "children")),)
@@ -128,7 +131,9 @@ def _kind(body: str) -> Model:
     return with_kind(m, "inner", (Fact(IsLeaf(), False),), inner)
 
 
-@pytest.mark.parametrize("body", ["attention", "maximum", "mixed product", "word of a child", "constants of constants"])
+@pytest.mark.parametrize(
+    "body", ["attention", "maximum", "mixed product", "same for all edges", "word of a child", "constants of constants"]
+)
 @pytest.mark.parametrize("shape", ["tree", "chain", "star", "shared"])
 def test_values_per_edge(body: str, shape: str) -> None:
     from ra_models import linearize as by_hand

@@ -58,6 +58,7 @@ class Sum:
 
     kind: int
     let: str
+    shape: tuple[int, ...]
     g: str
     spec: str = ""
     x: Rows | None = None
@@ -150,8 +151,14 @@ class _Assembly:
         return self.stored.name(number, let, self.kinds[number].builder.types[let].shape)
 
     def _sums(self, number: int, k: KindBackward) -> list[Sum]:
-        found = [Sum(number, p.constant, self._store(number, p.g), p.spec, self._rows(number, p.x)) for p in k.products]
-        return found + [Sum(number, let, self._store(number, g)) for let, g in k.plain.items()]
+        def shape(let: str) -> tuple[int, ...]:
+            return k.lets[let].type.shape
+
+        found = [
+            Sum(number, p.constant, shape(p.constant), self._store(number, p.g), p.spec, self._rows(number, p.x))
+            for p in k.products
+        ]
+        return found + [Sum(number, let, shape(let), self._store(number, g)) for let, g in k.plain.items()]
 
     def _rows(self, number: int, x: str) -> Rows:
         k = self.kinds[number]
@@ -197,6 +204,7 @@ class _Assembly:
         fields += [ir.FieldDecl(s.name, s.type) for s in (*self.m.states, *self.kept.declared()) if s.name in read]
         fields += [ir.FieldDecl(seed_field(s), self._types[s]) for s in self.seeds if seed_field(s) in read]
         hops = {hop.name for op in ops if isinstance(op, ir.Field | ir.State) for hop in op.path}
+        hops |= {op.name for op in ops if isinstance(op, ir.Arity | ir.OverChildren)}
         slots = tuple(s for s in self.m.slots if s in hops)
         lists = tuple(r for r in self.m.lists if r in hops)
         params = {op.name for op in ops if isinstance(op, ir.Param)}

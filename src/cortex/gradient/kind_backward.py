@@ -96,6 +96,7 @@ class KindBackward:
             if let.name in self.constant:
                 self.plain[let.name] = g
                 continue
+            tape.over = let.over
             match let.op:
                 case ir.State(name, path) | ir.Field(name, path):
                     self._leaf(name, path, let, g)

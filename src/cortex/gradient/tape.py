@@ -37,6 +37,8 @@ class Tape:
         self.lets = lets
         self.value = value
         self.wants = wants
+        self.over: str | None = None
+        """The relation over whose edges the let is computed whose adjoint is being given to its operands."""
         self._given: dict[str, list[str | Part]] = {}
         self._totals: dict[str, str] = {}
 
@@ -49,11 +51,16 @@ class Tape:
         return self.lets[name].type.shape
 
     def give(self, name: str, g: str | Part) -> None:
-        """Add `g` to the adjoint of `name`: where that is per node and `g` per edge, its sum over the edges."""
+        """Add `g` to the adjoint of `name`: from a value per edge to one per node, its sum over the edges.
+
+        A `g` that is the same for all edges is a value per node, and its sum a multiple of it.
+        """
         at = g if isinstance(g, str) else g.g
-        over = self.builder.overs[at]
-        if over is not None and self.lets[name].over is None:
-            at = self.add(ir.OverChildren("add", at, over))
+        if self.over is not None and self.lets[name].over is None:
+            if self.builder.overs[at] is None:
+                at = self.add(ir.Binary("mul", at, self.add(ir.Arity(self.over))))
+            else:
+                at = self.add(ir.OverChildren("add", at, self.over))
             g = at if isinstance(g, str) else Part(g.ranges, at)
         self._given.setdefault(name, []).append(g)
 

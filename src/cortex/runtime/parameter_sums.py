@@ -35,7 +35,7 @@ def parameter_gradients(
         sums: dict[str, Array] = {}
         for s in g.sums:
             if s.kind == graph.kind:
-                total = _sum(s, graph, g, form, values, adjoints)
+                total = np.broadcast_to(_sum(s, form, values, adjoints), s.shape)
                 sums[s.let] = total if s.let not in sums else sums[s.let] + total
         given = [(param, sums[let]) for let, param in graph.direct]
         given += _through_constants(graph, sums, params)
@@ -44,14 +44,7 @@ def parameter_gradients(
     return found
 
 
-def _sum(
-    s: Sum,
-    graph: ConstantGraph,
-    g: Gradient,
-    form: LinearForm,
-    values: Callable[[str], Array],
-    adjoints: Callable[[str], Array],
-) -> Array:
+def _sum(s: Sum, form: LinearForm, values: Callable[[str], Array], adjoints: Callable[[str], Array]) -> Array:
     nodes = nodes_of(form, s.kind)
     rows = adjoints(s.g)[form.sizes["num_nodes"] - 1 - nodes]
     if s.x is None:
@@ -100,7 +93,7 @@ def _through_constants(
 ) -> list[tuple[str, Array]]:
     if not graph.results:
         return []
-    given = {**params, **{SUM + let: np.ascontiguousarray(total) for let, total in sums.items()}}
+    given = {**params, **{SUM + let: np.array(total, order="C") for let, total in sums.items()}}
     decls = tuple(ra.ParamDecl(n, ra.TensorType(x.shape)) for n, x in given.items())
     derived = tuple(ra.Derived(f"gradient:{param}", graph.lets, let) for param, let in graph.results)
     m = ra.Model("constants", decls, (), (), (), (), (), derived)
