@@ -281,7 +281,8 @@ std::int32_t Request::checked(const IntField& field, std::int64_t value, std::in
 
 void Request::float_value(const FloatField& field, PyObject* value, std::int32_t node, float* row, bool padded) {
   if (field.shape.empty() && is_plain_number(value, *row)) return;
-  if (TensorView tensor; view_tensor(value, tensor) && is_plain_float32(tensor) && has_shape(tensor, field))
+  if (TensorView tensor; view_tensor(value, tensor) && is_plain_float32(tensor) && has_shape(tensor, field) &&
+                         !is_negated(value, tensor))
     return copy_rows(field, static_cast<const float*>(tensor.elements()), row, padded);
   nb::object whole, converted;
   std::optional<double> lost;

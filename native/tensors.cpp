@@ -60,6 +60,13 @@ bool TensorView::is_contiguous() const {
   return true;
 }
 
+bool is_negated(PyObject* x, const TensorView& view) {
+  for (const std::int64_t size : view.shape())
+    if (size != 1) return false;
+  static PyObject* const name = PyUnicode_InternFromString("is_neg");
+  return nb::cast<bool>(own(PyObject_CallMethodNoArgs(x, name)));
+}
+
 bool view_tensor(PyObject* x, TensorView& view) {
   static Torch torch;
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(x));

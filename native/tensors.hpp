@@ -27,6 +27,10 @@ struct TensorView {
   const void* elements() const { return static_cast<const char*>(data) + byte_offset; }
 };
 
+// Do the elements in memory have the other sign, as those of `z.conj().imag` do? DLPack does not tell. Such a tensor has
+// gaps between its elements, unless it has a single one.
+bool is_negated(PyObject* x, const TensorView& view);
+
 // Is `x` a tensor of torch itself, no subclass but Parameter? Then `view` is that of it. It is valid as long as nobody
 // changes the tensor.
 bool view_tensor(PyObject* x, TensorView& view);
