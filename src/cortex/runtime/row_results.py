@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,10 @@ def shape_of_rows(column: Any) -> tuple[int, ...]:
     return shape
 
 
-def in_order(parts: Sequence[Any], numbers: Sequence[int]) -> Any:
-    """What calls of these numbers give by several programs, in the order of the numbers."""
+def in_order(parts: Sequence[Any], numbers: Sequence[int], joined: Callable[[Sequence[Any]], Any]) -> Any:
+    """What calls of these numbers give by several programs, in the order of the numbers; `joined` concatenates."""
     order = np.argsort(numbers)
     if type(parts[0]) is not list:
-        return np.concatenate(parts)[order]
+        return joined(parts)[order]
     every = [rows for part in parts for rows in part]
     return [every[i] for i in order]

@@ -12,8 +12,8 @@ from cortex.runtime.executable import Executable
 
 NO_GRADIENTS = (
     "the results of a compiled module have no gradients: backward() would train what is computed from them, and leave "
-    "the module as it is. For inference, call it under torch.no_grad(), or say so once with fast.eval(). To train, "
-    "call the module itself, and give its weights to the compiled one afterwards: fast.update(module.state_dict())."
+    "the module as it is. To train the module by the compiled one, call fast.train() first. For inference, call it "
+    "under torch.no_grad(), or say so once with fast.eval()."
 )
 """What to say to who might train the module by them."""
 

@@ -19,10 +19,11 @@ from cortex.frontend.torch.interface import Constants, Interface, nodes_among
 from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.language import Language
 from cortex.frontend.torch.outside import ClassAttributes, Space
-from cortex.frontend.torch.rebuild import Scope, comparing_nodes, names_in
+from cortex.frontend.torch.rebuild import Scope, comparing_nodes
 from cortex.frontend.torch.rewrite_is import rewrite_is
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request
+from cortex.frontend.written import names_in
 
 if TYPE_CHECKING:
     from cortex.frontend.model import RecursiveModel

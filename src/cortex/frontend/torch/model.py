@@ -17,7 +17,6 @@ from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel, Results, TracedModel
-from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
@@ -56,6 +55,7 @@ from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
+from cortex.frontend.written import codes
 from cortex.ra.ir import IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
