@@ -77,7 +77,8 @@ def direct_call(
     gives_run = by_name and not is_put_in(form)
     if gives_run:
         kind = output_type(tuple(form.names()))
-        result: Any = Answer(kind, states, loaded.output, loaded.linearizer, serving, interface)
+        numbers = [loaded.names.index(name) for name in names]
+        result: Any = Answer(kind, numbers, loaded.output, loaded.linearizer, serving, interface)
     elif by_name:
         result = form.rebuild
     else:
