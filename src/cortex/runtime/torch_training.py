@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cortex.errors import StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.runtime.executable import Executable
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.storage import Array
@@ -84,7 +84,13 @@ def trained_states(
 
 def _names(model: TorchModel | Serving, everywhere: bool) -> list[str]:
     """The states that are read."""
-    names: Sequence[str] = model.result()[1]
+    names: Sequence[str]
+    form, names = model.result()
+    if not everywhere and form.has_rows:
+        raise ModelError(
+            "a result with a row for each node is computed without gradients. Call the compiled module within "
+            "torch.no_grad(), and train the module itself."
+        )
     if everywhere:
         names = [n for r in model.routine_states() for n in (*r.names, *(n for _, _, own in r.stored for n in own))]
     return list(dict.fromkeys(names))

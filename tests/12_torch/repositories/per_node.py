@@ -133,8 +133,25 @@ class LeavesThenAll(Encoder):
 MODULES = (PhraseSentiment, StoredStates, CollectingModule, MergedLists, SceneAttention, LeavesThenAll)
 
 
+class ByNode(Encoder):
+    """A dictionary by nodes."""
+
+    def encode(self, node):
+        states, found = [], {}
+        for child in node.children:
+            h, below = self.encode(child)
+            states.append(h)
+            found.update(below)
+        h = self.cell(node, states)
+        found[node] = h
+        return h, found
+
+    def forward(self, tree):
+        return self.encode(tree)[1]
+
+
 class PairsOfRows(PhraseSentiment):
-    """What rows have to do with one another: refused."""
+    """Rows that are computed from others."""
 
     def forward(self, tree):
         states = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,13 @@ def test_rows_are_found_when_a_request_first_has_another_number() -> None:
             same(fast(star(size)), module(star(size)))
 
 
-def test_rows_of_pairs_of_nodes_are_refused() -> None:
-    with pytest.raises(cortex.ModelError, match="a row of the result is not computed from one item of a list"):
-        cortex.compile(per_node.PairsOfRows().eval(), examples=[star(2), star(3)])
+@pytest.mark.parametrize("kind", [per_node.PairsOfRows, per_node.ByNode], ids=lambda kind: kind.__name__)
+def test_refused(kind: Any, golden: Callable[[str, str], None]) -> None:
+    with pytest.raises(cortex.ModelError) as raised:
+        cortex.compile(kind().eval(), examples=[star(2), star(3)])
+    golden(f"errors/torch_calls/rows_{kind.__name__}", raised.value.message)
+
+
+def test_no_structures_give_no_rows() -> None:
+    fast = cortex.compile(per_node.PhraseSentiment().eval(), examples=[star(2), star(3)])
+    assert fast([]) == []

@@ -72,6 +72,11 @@ class Form:
         """How many tensors it has."""
         return 1 if self.kind == "tensor" else sum(part.count for part in self.parts)
 
+    @property
+    def has_rows(self) -> bool:
+        """Has any part of it rows?"""
+        return self.kind == "rows" or any(part.has_rows for part in self.parts)
+
     def returned(self, states: list[Any], tensor: Callable[[Any], Any]) -> Any:
         """The result with these states, arrays of float32, each of its own element type and made a `tensor`.
 

@@ -9,7 +9,7 @@ from cortex.frontend.builder import Value
 from cortex.frontend.torch.collected import collected_values
 from cortex.frontend.torch.constant_results import learn_constant
 from cortex.frontend.torch.forms import Column, Form, places, without_lists
-from cortex.frontend.torch.rows import by_rows, learn_axis, learn_lengths, rows_as_values
+from cortex.frontend.torch.rows import by_rows, learn_axis, learn_lengths, refuse_nodes_as_keys, rows_as_values
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
     if role.returns_constants and not form.count:
         learn_constant(b, form, _what(b))
         return {}
+    if role.routine is None:
+        refuse_nodes_as_keys(b, form)
     if role.result is not None and form != role.result:
         _reconcile(b, role, form, role.result)
     role.result = form

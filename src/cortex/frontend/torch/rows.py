@@ -51,6 +51,18 @@ def _with_rows(b: TorchBuilder, path: Path, part: Any) -> Any:
     return WithRows(axis, element, columns)
 
 
+def refuse_nodes_as_keys(b: TorchBuilder, form: Form) -> None:
+    """Refuse a dictionary by nodes in what forward returns: the nodes of a request are others each time."""
+    if any(hasattr(key, "_cortex_steps") for key in form.keys):
+        raise ModelError(
+            f"'{b.model.name}' returns a dictionary whose keys are nodes; texts and numbers are accepted. Let the "
+            "recursive calls append its values to a list that forward makes, and return that: it has the order of the "
+            "calls. fast.nodes(tree)[node] gives what the recursive method returns for a node."
+        )
+    for part in form.parts:
+        refuse_nodes_as_keys(b, part)
+
+
 def learn_lengths(b: TorchBuilder, role: Role, known: Form, found: Form) -> bool:
     """Do two results of forward differ in the lengths of lists only? Then these have rows from now on."""
     places = grown(known, found) if _may_learn(b) else None
