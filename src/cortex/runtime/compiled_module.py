@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,7 @@ from cortex.runtime.node_results import NodeResults
 from cortex.runtime.part import Save
 from cortex.runtime.torch_module import Compile, CompiledHere
 from cortex.runtime.torch_training import trained_states
-from cortex.runtime.weights_of_modules import name_outside
+from cortex.runtime.weights_of_modules import name_outside, untied
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.model import TorchModel
@@ -146,7 +146,7 @@ class CompiledModule(CompiledHere):
             if entry is not None:
                 found = digests(entry)
                 is_same = all(found.get(name) == text for name, text in known.items())
-                if is_same and self._untied(entry.weights) is None:
+                if is_same and untied(self._entry.weights, entry.weights) is None:
                     self._take(entry.weights)
                 else:
                     self._compile_again(entry, found)
@@ -155,9 +155,9 @@ class CompiledModule(CompiledHere):
             new = mapping_of(weights)
             same = {name: digest(x) for name, x in new.items() if name in known}
             refuse_changed(same, known, "Load them into the module, and call update(module).")
-            if (untied := self._untied(new)) is not None:
+            if (apart := untied(self._entry.weights, new)) is not None:
                 raise ModelError(
-                    f"update: '{untied[0]}' and '{untied[1]}' were one tensor when the module was compiled, and are "
+                    f"update: '{apart[0]}' and '{apart[1]}' were one tensor when the module was compiled, and are "
                     "different here. Load them into the module, and call update(module)."
                 )
             self._take(new)
@@ -170,16 +170,6 @@ class CompiledModule(CompiledHere):
                     "was read, and stays as it was in the compiled module. update(module) reads it.",
                     stacklevel=2,
                 )
-
-    def _untied(self, weights: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Two names of one tensor of the module as it was compiled whose values are different now."""
-        first: dict[int, str] = {}
-        for name, tensor in self._entry.weights.items():
-            other = first.setdefault(id(tensor), name)
-            is_given = other != name and {name, other} <= weights.keys()
-            if is_given and digest(weights[name]) != digest(weights[other]):
-                return other, name
-        return None
 
     def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
         """Have a module whose programs are other ones."""

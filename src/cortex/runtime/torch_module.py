@@ -25,9 +25,10 @@ from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
-from cortex.runtime.output import Output
+from cortex.runtime.output import Output, no_rows
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
+from cortex.runtime.row_results import in_order, shape_of_rows
 from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
 from cortex.schedule.schedule import Schedule
 
@@ -73,11 +74,10 @@ class CalledAsModule(NotCopied, ABC):
             self._warn_of_gradients()
         if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
             try:
-                found = loaded.direct(args)
+                if (found := loaded.direct(args)) is not NotImplemented:
+                    return found
             except _native.UnknownKind:
-                found = NotImplemented
-            if found is not NotImplemented:
-                return found
+                pass
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
@@ -94,10 +94,10 @@ class CalledAsModule(NotCopied, ABC):
             request = model.request(arguments)
             states = self._states(model, run, request, threads)
         form, names = model.result()  # after the call, which may have shown new kinds
-        arrays = [states[name] for name in names]
+        arrays = [states.result(name, is_single=True) for name in names]
+        self._expect_more(arguments, model, run)
         if self._interface.names_states:
             return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
-        self._expect_more(arguments, model, run)
         return form.returned(arrays, self._tensor)
 
     def _states(self, model: TorchModel | Serving, run: Executable, request: Any, threads: int | None) -> Output:
@@ -207,6 +207,10 @@ class CalledAsModule(NotCopied, ABC):
 
     def _called_with_all(self, batch: list[Any], threads: int | None) -> Any:
         """What calls of a list return, a row each."""
+        if not batch and self._made and not self._interface.names_states:
+            model, run = next(iter(self._made.values()))
+            form, names = model.result()
+            return form.returned(no_rows(names, run.compiled.model.outputs), self._tensor)
         alike = self._alike(batch)
         found = []
         for model, run, _, requests in alike:
@@ -217,19 +221,21 @@ class CalledAsModule(NotCopied, ABC):
                     raise
                 return self._called_with_all(batch, threads)
             form, names = model.result()  # after the call, which may have shown new kinds
-            found.append((form, [states[name] for name in names]))
+            found.append((form, [states.result(name, is_single=False) for name in names]))
         form, columns = found[0]
         if self._interface.names_states and len(found) == 1:
             return by_state(form, columns, lambda: self._results_at_nodes(model, run, requests, states, None))
         if len(found) > 1:
-            shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
+            shapes = {(form, *map(shape_of_rows, columns)) for form, columns in found}
             if len(shapes) > 1:
                 raise StructureError(
                     f"calls of {self._interface.name} with different constants return results of different forms or "
                     "shapes, which cannot be rows of the same tensors; make them by lists of their own"
                 )
-            order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
-            columns = [self._joined(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
+            numbers = [number for _, _, numbers, _ in alike for number in numbers]
+            columns = [
+                in_order(parts, numbers, self._joined) for parts in zip(*(rows for _, rows in found), strict=True)
+            ]
         return form.returned(columns, self._tensor)
 
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
@@ -366,9 +372,11 @@ class CompiledHere(CalledAsModule):
         """Have a program for each number of forward, where one for all of them does not do."""
         with self._lock:
             key = next((key for key, (each, _) in self._made.items() if each is model), None)
-            if key is None or not self._made[key][0].signature.numbers:
+            signature = None if key is None else self._made[key][0].signature
+            if key is None or signature is None or not (signature.numbers or signature.has_more_wholes()):
                 return False
-            self._by_value.add(key)
+            if not signature.has_more_wholes():
+                self._by_value.add(key)
             self._weights = self._made.pop(key)[1].given_weights
             return True
 
@@ -376,11 +384,14 @@ class CompiledHere(CalledAsModule):
         """Compile for calls like this one; with its numbers as constants where they cannot be data."""
         weights = next((run.given_weights for _, run in self._made.values()), self._weights)
         constants = self._interface.constants(arguments, "constants")
+        whole = len(self._interface.taken_whole)
         try:
             if key not in self._by_value:
                 self._made[key] = self._make(arguments, key, weights)
                 return key
         except ModelError:
+            if len(self._interface.taken_whole) > whole:
+                return self._make_for(arguments, self._known(arguments))
             if key == constants:
                 raise
         self._by_value.add(key)
@@ -392,10 +403,10 @@ class CompiledHere(CalledAsModule):
         from cortex.frontend.torch.entry import Signature
         from cortex.frontend.torch.model import TorchModel
 
-        signature = Signature.of(self._entry, arguments, key)
-        model = TorchModel(self._entry, signature)
         constants = [{self._interface.constants(x, numbers) for numbers in get_args(Numbers)} for x in self._examples]
         alike = [example for example, keys in zip(self._examples, constants, strict=True) if key in keys]
+        signature = Signature.of(self._entry, arguments, key, self._interface.taken_whole, alike)
+        model = TorchModel(self._entry, signature)
         requests = [signature.request(example) for example in alike or [arguments]]
         return model, self._compile(model, weights, requests)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
+from cortex.frontend.torch.digest import digest
 from cortex.frontend.weights import Source
 from cortex.runtime.executable import Executable
 
@@ -27,6 +30,17 @@ def update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...
         for run, old in zip(runs, before, strict=True):
             run.update(old)
         raise
+
+
+def untied(held: Mapping[str, Any], weights: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Two names of one tensor of a module as it was compiled whose values are different now."""
+    first: dict[int, str] = {}
+    for name, tensor in held.items():
+        other = first.setdefault(id(tensor), name)
+        is_given = other != name and {name, other} <= weights.keys()
+        if is_given and digest(weights[name]) != digest(weights[other]):
+            return other, name
+    return None
 
 
 def name_outside(module: str, outside: tuple[str, ...]) -> None:
