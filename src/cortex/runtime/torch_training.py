@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cortex.errors import StructureError
-from cortex.gradient.refuse import refuse
 from cortex.runtime.executable import Executable
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.storage import Array
