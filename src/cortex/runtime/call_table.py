@@ -25,6 +25,7 @@ from cortex.frontend.torch.steps import (
     Meant,
     Of,
     Sliced,
+    Sorted,
     Step,
     Steps,
     Way,
@@ -258,6 +259,8 @@ def _step(places: Mapping[str, int], step: Step) -> tuple[Any, ...]:
             return ("item", key)
         case Sliced():
             return ("item", step.slice)
+        case Sorted():
+            return ("function", "", step.of)
         case Called(args):
             return ("call", args)
         case Of(name):

@@ -17,7 +17,7 @@ from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
 from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced, Steps
+from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced, Sorted, Steps
 from cortex.saved.forms import decode_form, encode_form
 
 PLAIN = (str, int, float, complex, bytes, NoneType, Constant)
@@ -186,6 +186,8 @@ def _is_step(step: Any) -> bool:
             return type(name) is str
         case Sliced(start, stop, step):
             return all(type(x) in (int, NoneType) for x in (start, stop, step)) and step != 0
+        case Sorted(keys, is_tuple, reverse):
+            return type(keys) is tuple and all(map(_are_steps, keys)) and {type(is_tuple), type(reverse)} == {bool}
         case Called(args):
             return type(args) is tuple and _is_plain(args)
         case Of(name):

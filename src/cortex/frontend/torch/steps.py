@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, assert_never
 
+from cortex.errors import StructureError
 from cortex.frontend.computed import Computed, Constant, evaluate, shown
 from cortex.frontend.computed import identifier as identifier_of
 from cortex.frontend.torch.categories import category, class_name, floats, form, identity, keys, pattern
@@ -50,6 +51,27 @@ class Sliced:
     def slice(self) -> slice:
         """As Python has it."""
         return slice(self.start, self.stop, self.step)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """`sorted(x, key=...)`: the steps of `keys` lead from an item to its key, or to the parts of a tuple of them."""
+
+    keys: tuple[Steps, ...]
+    is_tuple: bool
+    reverse: bool
+
+    def of(self, x: Any) -> list[Any]:
+        """The items in order; where they have none, an error that is not taken for steps that lead nowhere."""
+        try:
+            return sorted(x, key=self._key, reverse=self.reverse)
+        except NOWHERE as error:
+            said = ", ".join(text(steps, "item") for steps in self.keys)
+            raise StructureError(f"a list of nodes cannot be sorted by {said}: {error}") from error
+
+    def _key(self, item: Any) -> Any:
+        found = tuple(follow(item, steps) for steps in self.keys)
+        return found if self.is_tuple else found[0]
 
 
 @dataclass(frozen=True)
@@ -132,7 +154,7 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 FORM = Of("form")
 
-Step: TypeAlias = Attr | At | Given | Sliced | Called | Of | Contains | Has | Meant | LookedUp | Computed
+Step: TypeAlias = Attr | At | Given | Sliced | Sorted | Called | Of | Contains | Has | Meant | LookedUp | Computed
 Steps: TypeAlias = tuple[Step, ...]
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -152,6 +174,8 @@ def follow(x: Any, steps: Steps, given: Mapping[str, Any] = NOTHING) -> Any:
                 x = x[key]
             case Sliced():
                 x = x[step.slice]
+            case Sorted():
+                x = step.of(x)
             case Called(args):
                 x = x(*args)
             case Of(name):
@@ -177,11 +201,16 @@ def _evaluate(computed: Computed, x: Any, given: Mapping[str, Any]) -> Any:
 
 def replaced(steps: Steps, change: Callable[[Steps], Steps]) -> Steps:
     """Steps with other ones in place of those that begin at the object: `change` of them, and of operands."""
+    steps = tuple(_with_keys(step, change) if isinstance(step, Sorted) else step for step in steps)
     first = steps[0] if steps else None
     if not isinstance(first, Computed):
         return change(steps)
     operands = tuple(x if isinstance(x, Constant) else replaced(x, change) for x in first.operands)
     return (replace(first, operands=operands), *steps[1:])
+
+
+def _with_keys(step: Sorted, change: Callable[[Steps], Steps]) -> Sorted:
+    return replace(step, keys=tuple(replaced(key, change) for key in step.keys))
 
 
 def first_attributes(ways: Iterable[Steps]) -> set[str]:
@@ -211,6 +240,9 @@ def text(steps: Steps, start: str = "node") -> str:
                 told = name
             case Sliced(first, last, stride):
                 told += f"[{':'.join('' if n is None else str(n) for n in (first, last, stride))}]"
+            case Sorted(ways, _, is_reversed):
+                by = ", ".join(text(way, "") for way in ways)
+                told = f"sorted({told}, key={by}{', reverse' if is_reversed else ''})"
             case Called(args):
                 told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):
