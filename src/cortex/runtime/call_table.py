@@ -21,6 +21,7 @@ from cortex.frontend.torch.steps import (
     Contains,
     Given,
     Has,
+    Kept,
     LookedUp,
     Meant,
     Of,
@@ -259,7 +260,7 @@ def _step(places: Mapping[str, int], step: Step) -> tuple[Any, ...]:
             return ("item", key)
         case Sliced():
             return ("item", step.slice)
-        case Sorted():
+        case Sorted() | Kept():
             return ("function", "", step.of)
         case Called(args):
             return ("call", args)

@@ -38,10 +38,11 @@ def find_pattern(
     try:
         for lengths, kind in traces:
             seen.append((lengths, kind))
-            if not set(lengths) <= set(lists):
+            if any(hop.name not in lists for let in kind.lets for hop in _path(let) if isinstance(hop, ir.Item)):
                 raise NotAlike("the items of a list of numbers are not taken one after the other")
+            own = {name: n for name, n in lengths.items() if name in lists}
             results = tuple(kind.results.values())
-            rolled.append((lengths, roll(kind.lets, results, lengths, _declared([kind.lets], lists))))
+            rolled.append((own, roll(kind.lets, results, own, _declared([kind.lets], lists))))
         lets, results = agree(rolled, _declared([kind.lets for _, kind in seen], lists))
         return ir.Kind("pattern", (), lets, results), None
     except NotAlike as reason:
@@ -67,6 +68,10 @@ def _with_steps(
 FOUND_IN = 2
 
 
+def _path(let: ir.Let) -> tuple[ir.Hop, ...]:
+    return let.op.path if isinstance(let.op, ir.Field | ir.State) else ()
+
+
 def is_instance(
     kind: Traced, pattern: ir.Kind, sequences: Sequences | None, lengths: Lengths, lists: tuple[str, ...]
 ) -> bool:
@@ -81,6 +86,7 @@ def is_instance(
         declared = _declared([kind.lets, pattern.lets, sequences.before.lets, *bodies], lists)
         results = tuple(kind.results.values())
         return is_instance_of_steps(kind.lets, results, pattern, sequences, lengths, declared)
+    lengths = {relation: n for relation, n in lengths.items() if relation in lists}
     guard = tuple(ir.Fact(ir.Length(relation), n) for relation, n in lengths.items())
     expected = ir.Kind("pattern", guard, with_numbers(pattern.lets, lengths), pattern.results)
     for relation, n in lengths.items():

@@ -32,6 +32,7 @@ from cortex.frontend.torch.confirm import Once, confirm
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
+from cortex.frontend.torch.families import Families
 from cortex.frontend.torch.forms import Form, Path
 from cortex.frontend.torch.function_entry import with_weights
 from cortex.frontend.torch.in_place import InPlace
@@ -78,7 +79,7 @@ class TorchModel(TracedModel):
         self.roles: list[Role] = []
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
-        self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()
+        self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
         self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
         self.array_forms, self.texts = ArrayForms(), Texts()
         self._late, self._tables = LateQuestions(), Tables()
@@ -421,6 +422,7 @@ class TorchModel(TracedModel):
         k.accessors.forget()
         k.accessors.of_calls = mode == "calls"
         self.in_place.forget()
+        self.families.clear()
         for learned in (k.tags, k.read, k.fields, self.roles, self._roles, self.links, self.child_lists, self.counts):
             learned.clear()
         for names in (self._by_way, self._passed_types, self._mixed, self._categories):
