@@ -10,15 +10,29 @@ from typing import Any, cast, get_args
 
 from cortex.cache.encoding import decode, encode
 from cortex.frontend.computed import Computed, Constant, is_computation
+from cortex.frontend.facts import ORDER
 from cortex.frontend.torch.accessors import Ways
 from cortex.frontend.torch.calls import Relation, Row, Storing
 from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
-from cortex.frontend.facts import ORDER
 from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, Kept, LookedUp, Of, Question, Sliced, Sorted, Steps
+from cortex.frontend.torch.steps import (
+    At,
+    Attr,
+    Called,
+    Contains,
+    Given,
+    Has,
+    Kept,
+    LookedUp,
+    Of,
+    Question,
+    Sliced,
+    Sorted,
+    Steps,
+)
 from cortex.saved.forms import decode_form, encode_form
 
 PLAIN = (str, int, float, complex, bytes, NoneType, Constant)

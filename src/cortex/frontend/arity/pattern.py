@@ -25,11 +25,12 @@ RULES = (absorb_zeros, begin_sums, *simplification.RULES)
 
 
 def find_pattern(
-    traces: Iterator[tuple[Lengths, Traced]], lists: tuple[str, ...], taken: Collection[str] = ()
+    traces: Iterator[tuple[Lengths, Traced]], lists: Collection[str], taken: Collection[str] = ()
 ) -> tuple[ir.Kind, Sequences | None]:
     """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
 
-    Its results are those of the traces in their order, its guard is empty; `lists` are the list relations of the model.
+    Its results are those of the traces in their order, its guard is empty; `lists` are the list relations of the
+    model, of which traces may show more.
     Where children are taken one after the other, it has routines, with names that are none of those `taken`. Raises
     `NotAlike` if there is no such kind.
     """
@@ -54,7 +55,7 @@ def find_pattern(
 
 
 def _with_steps(
-    traces: Sequence[tuple[Lengths, Traced]], lists: tuple[str, ...], taken: Collection[str]
+    traces: Sequence[tuple[Lengths, Traced]], lists: Collection[str], taken: Collection[str]
 ) -> tuple[ir.Kind, Sequences]:
     """The pattern of steps from one child to the next, found in two traces and checked in all that were made."""
     declared = _declared([kind.lets for _, kind in traces], lists)
@@ -73,7 +74,7 @@ def _path(let: ir.Let) -> tuple[ir.Hop, ...]:
 
 
 def is_instance(
-    kind: Traced, pattern: ir.Kind, sequences: Sequences | None, lengths: Lengths, lists: tuple[str, ...]
+    kind: Traced, pattern: ir.Kind, sequences: Sequences | None, lengths: Lengths, lists: Collection[str]
 ) -> bool:
     """Does `pattern` compute what `kind` computes for these numbers of children?
 
@@ -110,7 +111,7 @@ def is_instance(
     return False
 
 
-def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: tuple[str, ...]) -> Declared:
+def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: Collection[str]) -> Declared:
     """The declarations that lets imply."""
     params, fields, states = {}, {}, {}
     for let in chain.from_iterable(bodies):
@@ -121,4 +122,4 @@ def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: tuple[str, ...]) -> D
                 fields[name] = let.type
             case ir.State(name):
                 states[name] = let.type
-    return Declared(params, fields, states, lists)
+    return Declared(params, fields, states, tuple(lists))

@@ -21,7 +21,7 @@ from cortex.frontend.arity.list_items import itemized, itemized_guard
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told, told_at
-from cortex.frontend.arity.values import CountedOtherwise, NotAlike
+from cortex.frontend.arity.values import AsksItems, CountedOtherwise, NotAlike
 from cortex.frontend.beyond import BetterByCalls
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Facts, Oracle
@@ -87,8 +87,8 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 return True
             except NotAlike as reason:
                 k.model.families.learn(k, kind.guard, chosen)
-                is_counted = isinstance(reason, CountedOtherwise) or k.model.mentions().divides
-                if is_counted and k.prefers_calls:
+                is_better = isinstance(reason, CountedOtherwise | AsksItems) or k.model.mentions().divides
+                if is_better and k.prefers_calls:
                     raise BetterByCalls(reason.reason, reason.span) from None
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
@@ -130,7 +130,7 @@ def check_items(attempt: Attempt, lists: tuple[str, ...], lengths: Lengths, kind
     for test, _ in asked:
         if not isinstance(test, IsNone) or len(test.path) > 1:
             what = "being a leaf" if isinstance(test, IsLeaf | IsAboveLeaves) else f"'{test.name}'"
-            raise NotAlike(f"what it does depends on {what} of a child")
+            raise AsksItems(f"what it does depends on {what} of a child")
     for test, is_none in asked:
         if _item(test, lists) not in (0, max(lengths.values()) - 1):
             continue  # the others are like these
@@ -176,7 +176,7 @@ class _Widening:
 
     def run(self) -> None:
         traces: list[tuple[Lengths, Traced]] = []
-        pattern, sequences = find_pattern(self._traces(traces), tuple(self.k.lists), self._taken())
+        pattern, sequences = find_pattern(self._traces(traces), self.k.lists, self._taken())
         guard = open_lengths(self.kind.guard, self.chosen)
         asked = frozenset(
             t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf | IsAboveLeaves)
@@ -244,7 +244,7 @@ class _Widening:
             if not isinstance(kind, Traced):
                 raise NotAlike(f"it cannot be traced for {_said(lengths)}")
             if not self._asks_the_same(kind.guard):
-                raise NotAlike("what it asks of a node depends on the number of its children")
+                raise AsksItems("what it asks of a node depends on the number of its children")
             if list(kind.results) != list(self.kind.results):
                 raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
@@ -286,9 +286,7 @@ class _Widening:
         others = set(self.k.same_length.values()) - set(self.k.lists)
         return {name: n for name, n in lengths.items() if name not in others}
 
-    def _attempt(
-        self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None, order: int = 0
-    ) -> Traced | Guard:
+    def _attempt(self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None, order: int = 0) -> Traced | Guard:
         """The kind of a node with so many children; or, where the model fails, the questions it got to."""
         asked = Facts(supposing(self.oracle, lengths, facts, order=order))
         try:

@@ -70,12 +70,12 @@ class Families(ItemsApart):
         }
 
     def stand_ins(self, b: TorchBuilder, steps: Steps, sample: Any) -> list[Any]:
-        """What stands for the items of a list of nodes; how many there are, of each family if there are any, is asked."""
-        key = (b.tag, steps)
-        if key not in self._questions or is_nested(steps) or b.where(steps)[1]:
-            if not is_nested(steps) and not b.where(steps)[1]:
-                self._presented.add(key)
-            b.knowledge.tags.setdefault(b.where(steps)[0])
+        """What stands for the items of a list of nodes; asks how many there are, of each family if there are any."""
+        key, (name, path) = (b.tag, steps), b.where(steps)
+        if not path and not is_nested(steps):
+            self._presented.add(key)
+        if key not in self._questions:
+            b.knowledge.tags.setdefault(name)
             b.model.counts.ask(b, steps)
             return [node_at(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
         questions, known = self._questions[key], self._known[key]
@@ -110,7 +110,7 @@ class Families(ItemsApart):
             order = [which for which, found in objects.items() for _ in found]
             Random(f"{[len(found) for found in objects.values()]} {oracle.order}").shuffle(order)
             return objects, order
-        order = [self._family(key, item) for item in sample]
+        order = [self._family(b, key, item) for item in sample]
         objects = {which: [x for x, its in zip(sample, order, strict=True) if its == which] for which in ways}
         for which, name in names.items():
             if objects[which] and type(oracle) is Seen:
@@ -127,7 +127,7 @@ class Families(ItemsApart):
                 b.knowledge.item_lists.setdefault(name)
             b.facts.ask(Length(name))
 
-    def _family(self, key: Key, item: Any) -> tuple[Any, ...]:
+    def _family(self, b: TorchBuilder, key: Key, item: Any) -> tuple[Any, ...]:
         """The family of a real item; a new one is learned."""
         answers = Kept(self._questions[key], ()).answers(item)
         which, known = exact(answers), self._known[key]
@@ -136,6 +136,7 @@ class Families(ItemsApart):
         if len(known) >= MOST_FAMILIES or any(answer != answer for answer in answers):
             self._close(key)
         known[which] = answers
+        b.knowledge.examples[b.accessors.name((*key[1], Kept(self._questions[key], (answers,))))] = [item]
         raise Restart
 
     def learn(self, k: Knowledge, guard: Iterable[Fact], lists: Iterable[str]) -> None:

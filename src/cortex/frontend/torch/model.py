@@ -81,8 +81,7 @@ class TorchModel(TracedModel):
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
         self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
-        self.array_forms, self.texts = ArrayForms(), Texts()
-        self._late, self._tables = LateQuestions(), Tables()
+        self.array_forms, self.texts, self._late, self._tables = ArrayForms(), Texts(), LateQuestions(), Tables()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
@@ -422,10 +421,9 @@ class TorchModel(TracedModel):
         k.accessors.forget()
         k.accessors.of_calls = mode == "calls"
         self.in_place.forget()
-        self.families.clear()
         for learned in (k.tags, k.read, k.fields, self.roles, self._roles, self.links, self.child_lists, self.counts):
             learned.clear()
-        for names in (self._by_way, self._passed_types, self._mixed, self._categories):
+        for names in (self._by_way, self._passed_types, self._mixed, self._categories, self.families):
             names.clear()
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:

@@ -208,7 +208,9 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 FORM = Of("form")
 
-Step: TypeAlias = Attr | At | Given | Sliced | Sorted | Kept | Called | Of | Contains | Has | Meant | LookedUp | Computed
+Step: TypeAlias = (
+    Attr | At | Given | Sliced | Sorted | Kept | Called | Of | Contains | Has | Meant | LookedUp | Computed
+)
 Steps: TypeAlias = tuple[Step, ...]
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
