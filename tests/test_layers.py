@@ -33,7 +33,7 @@ LAYERS = (
     ("saved",),
     ("package",),
     ("plan", "compiler", "device_compiler", "__init__"),
-    ("loader",),
+    ("loader", "exporter"),
     ("primitives",),
     ("structures",),
     ("zoo",),

@@ -29,7 +29,7 @@ from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
-from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
+from cortex.runtime.weights_of_modules import NO_GRADIENTS, name_outside, update_all
 from cortex.schedule.schedule import Schedule
 
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
@@ -410,6 +410,7 @@ class CompiledModule(CompiledHere):
         calls = [as_call(example) for example in examples or []]
         face, weights = replace(entry.interface(calls), outside=outside(entry)), Weights(entry.weights)
         super().__init__(face, tensor_of, save, compile, weights)
+        name_outside(entry.name, face.outside)
         self._entry: TorchEntry = entry
         self._digests = digests(entry)
         """Of tensors, as they were when the programs were compiled."""

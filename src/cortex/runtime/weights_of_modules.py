@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from cortex.frontend.weights import Source
 from cortex.runtime.executable import Executable
 
@@ -25,3 +27,12 @@ def update_all(runs: list[Executable], weights: Source, optional: tuple[str, ...
         for run, old in zip(runs, before, strict=True):
             run.update(old)
         raise
+
+
+def name_outside(module: str, outside: tuple[str, ...]) -> None:
+    """Log the weights that `update` takes from the module alone, when the module is compiled."""
+    if outside:
+        logging.getLogger("cortex").info(
+            "%s computes with tensors that are in no state_dict: %s. update(module) reads them, update(state_dict) "
+            "leaves them as they are.", module, ", ".join(outside),
+        )  # fmt: skip

@@ -34,7 +34,7 @@ Guard = tuple[Fact, ...]
 Attempt = Callable[[Lengths, Mapping[Test, Answer]], Traced | Guard]
 """Traces a node with so many children and such facts: its kind or, where the model fails, the questions it got to."""
 
-FOUND_AT = (5, 8, 33)
+FOUND_AT = (5, 8, 13)
 """The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
 
 FOUND_UP_TO = 256
@@ -43,8 +43,9 @@ FOUND_UP_TO = 256
 MOST_ANSWERS = 24
 """So many combinations of answers to such questions are traced for nodes that there are none of yet."""
 
-CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
-"""For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
+CHECKED_AT = (0, 1)
+"""For so many the trace need not fit the pattern; where it does not, they keep kinds of their own. Other numbers are
+checked when a node first has them."""
 
 MOST_CONSTANT = 64
 """A number up to this that the code of the model mentions is checked too, and the next one: `if len(kids) > 10`."""

@@ -138,10 +138,12 @@ class Relation:
     start: str = ""
     """Then the relation that leads to that one."""
     added: Added | None = None
+    waiting: set[str] = field(default_factory=set)
+    """Who may depend on such calls: what they return was not known when it was traced."""
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
-        return self.follow(call) if call.call_role in self.users else None
+        return self.follow(call) if call.call_role in self.users or call.call_role in self.waiting else None
 
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""

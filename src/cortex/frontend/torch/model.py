@@ -28,7 +28,7 @@ from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collected import Collecting, collect_outside
 from cortex.frontend.torch.collections_passed import FRESH, Content, copied
-from cortex.frontend.torch.confirm import Once, confirm
+from cortex.frontend.torch.confirm import TracedOnce
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
@@ -66,8 +66,7 @@ MOST_ROLES = 64
 class TorchModel(TracedModel):
     """The routines, roles and modes of one module, learned while it is traced."""
 
-    explores = False
-    starts_from_nodes = False
+    explores = starts_from_nodes = False
 
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
@@ -81,11 +80,11 @@ class TorchModel(TracedModel):
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
         self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
-        self.array_forms, self.texts, self._late, self._tables = ArrayForms(), Texts(), LateQuestions(), Tables()
+        self.array_forms, self.texts = ArrayForms(), Texts()
+        self._late, self._tables, self._once = LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
-        self._unconfirmed: list[Once] = []  # traced once
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
@@ -154,8 +153,9 @@ class TorchModel(TracedModel):
         k.slots.clear()
         k.lists.clear()
         self.links.forgotten()
+        self.counts.forgotten()
         self._late.forget()
-        self._unconfirmed.clear()
+        self._once.forget()
 
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
@@ -174,10 +174,12 @@ class TorchModel(TracedModel):
         values, b = self._traced(k, facts)
         if type(oracle := facts.oracle) is Seen:
             self.counts.check(b, lets_of(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
-            if not k.is_draft:
+            if k.is_draft:
+                self._once.draft((b.tag, facts.guard()), b.lets)
+            else:
                 looks = deciding(b, lets_of(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
                 self.links.look_at(b, looks)
-                self._unconfirmed.append((oracle, b.lets))
+                self._once.add((b.tag, facts.guard()), oracle, b.lets)
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
 
@@ -191,8 +193,7 @@ class TorchModel(TracedModel):
 
     def confirm(self, k: Knowledge) -> None:
         """Refuse a module that computes something else for the same nodes."""
-        traced, self._unconfirmed = self._unconfirmed, []
-        confirm(self.name, traced, lambda oracle: self._traced(k, Facts(oracle))[1].lets)
+        self._once.confirm(self.name, lambda oracle: self._traced(k, Facts(oracle))[1].lets)
 
     def look_ahead(self) -> bool:
         """Lists may be longer than any that was seen."""
