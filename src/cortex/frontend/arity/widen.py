@@ -93,7 +93,8 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                     raise BetterByCalls(reason.reason, reason.span) from None
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
-                k.model.families.close(k, apart)
+                if all(_lengths_told(kind.guard, tuple(apart)).values()):  # else it may be that there is nothing to do
+                    k.model.families.close(k, apart)
             except (NeedsExample, NeedsStates):
                 return False
     return False

@@ -67,6 +67,7 @@ class TorchModel(TracedModel):
     """The routines, roles and modes of one module, learned while it is traced."""
 
     explores = starts_from_nodes = False
+    families: Families
 
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
@@ -79,12 +80,10 @@ class TorchModel(TracedModel):
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
-        self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
-        self.array_forms, self.texts = ArrayForms(), Texts()
-        self._late, self._tables, self._once = LateQuestions(), Tables(), TracedOnce()
+        self.changes, self.in_place, self.data, self.texts = Changes(), InPlace(), DataArguments(), Texts()
+        self.array_forms, self._late, self._tables, self._once = ArrayForms(), LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
-        self._categories: dict[Steps, str] = {}
-        self._roles: dict[tuple[Any, ...], Role] = {}
+        self._categories, self._roles = dict[Steps, str](), dict[tuple[Any, ...], Role]()
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
