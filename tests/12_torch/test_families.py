@@ -144,7 +144,7 @@ class TwoMethods(Module):
 
     def up(self, node: Any) -> Any:
         total = self.x(node)
-        for child in sorted(node.children, key=lambda child: child.rank):
+        for child in node.children:
             if child.tag != "punct":
                 total = total + self.a(self.up(child))
         return torch.tanh(total)
@@ -215,6 +215,15 @@ class SomeOfMany(Module):
         return torch.tanh(total)
 
 
+class SkipsInOrder(Module):
+    def forward(self, node: Any) -> Any:
+        state = self.x(node)
+        for child in sorted(node.children, key=lambda child: child.rank):
+            if child.tag != "punct":
+                state = torch.tanh(self.a(state) + self(child))
+        return state
+
+
 class FirstThree(Module):
     def forward(self, node: Any) -> Any:
         total = self.x(node)
@@ -224,7 +233,7 @@ class FirstThree(Module):
         return torch.tanh(total)
 
 
-TIED = [AfterPunct, FirstIsSpecial, StepByTag, MoreThanTwo, SomeOfMany, FirstThree]
+TIED = [AfterPunct, FirstIsSpecial, StepByTag, MoreThanTwo, SomeOfMany, SkipsInOrder, FirstThree]
 """Modules for which the order of children matters, or single numbers of them do."""
 
 
