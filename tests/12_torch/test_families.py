@@ -239,7 +239,7 @@ TIED = [TwoMethods, AfterPunct, FirstIsSpecial, StepByTag, MoreThanTwo, SomeOfMa
 
 def differs(fast: Any, module: nn.Module, trees: list[Node]) -> float:
     with torch.no_grad():
-        return max(float((fast(tree) - module(tree)).abs().max()) for tree in trees)
+        return max(float((torch.as_tensor(fast(tree)) - module(tree)).abs().max()) for tree in trees)
 
 
 @pytest.mark.parametrize("make", FREE)
