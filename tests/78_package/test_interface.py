@@ -170,10 +170,10 @@ def test_models_are_compiled_for_their_export(tmp_path: Path) -> None:
 
 
 def test_other_things_are_not_exported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="give a model, or what cortex.compile makes of one"):
+    with pytest.raises(ModelError, match=r"give a model, or what cortex.compile makes of one"):
         cortex.export(3, tmp_path)  # type: ignore[arg-type]
     fast = compiled(cell, cell_forest(1, 12, False).root_nodes())
-    with pytest.raises(ModelError, match="is compiled already; give weights, threads to cortex.compile instead"):
+    with pytest.raises(ModelError, match=r"is compiled already; give weights, threads to cortex.compile instead"):
         cortex.export(fast, tmp_path, weights=weights(), threads=2)
     assert not list(tmp_path.iterdir())
 

@@ -2,8 +2,8 @@
 child states to states.
 
     Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
-             positions, gathers
-    Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects
+             positions, gathers, unordered
+    Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects, rows
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
@@ -33,6 +33,7 @@ from cortex.ra.structure import Gather as Gather
 from cortex.ra.structure import Hop as Hop
 from cortex.ra.structure import Item as Item
 from cortex.ra.structure import Positions as Positions
+from cortex.ra.structure import Rows as Rows
 from cortex.ra.structure import Slot as Slot
 
 DType = Literal["f32", "i64", "bool"]
@@ -368,6 +369,7 @@ class Kind(Node):
     variant_of: str = ""
     inlined: tuple[Inlined, ...] = ()
     collects: tuple[Collect, ...] = ()
+    rows: tuple[Rows, ...] = ()
 
     @property
     def of_position(self) -> str:
@@ -457,6 +459,7 @@ class Model(Node):
     none of them changes what the states are.
     `trees_only` says that a node may be below one other node only, as callers change what is stored there.
     `states` are those of the recursion; users see them, or those of `finish` where there is one.
+    `unordered` are relations that lead to nodes of any group, so that no state may be read through them.
     """
 
     name: str
@@ -475,6 +478,7 @@ class Model(Node):
     finish: Finish | None = None
     positions: tuple[Positions, ...] = ()
     gathers: tuple[Gather, ...] = ()
+    unordered: tuple[str, ...] = ()
 
     @property
     def outputs(self) -> tuple[StateDecl, ...]:

@@ -18,6 +18,7 @@ from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.collects import rolled_collects, written_out
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.list_items import itemized, itemized_guard
+from cortex.frontend.arity.mentions import constants_of
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told, told_at
@@ -28,6 +29,7 @@ from cortex.frontend.facts import Answer, Facts, Oracle
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.trace_kind import trace_kind
+from cortex.frontend.written import codes
 from cortex.ra.ir import Fact, IsAboveLeaves, IsLeaf, IsNone, Item, Kind, Length, Test
 
 Guard = tuple[Fact, ...]
@@ -247,7 +249,7 @@ class _Widening:
                 raise NotAlike(f"it cannot be traced for {_said(lengths)}")
             if not self._asks_the_same(kind.guard):
                 raise AsksItems("what it asks of a node depends on the number of its children")
-            if list(kind.results) != list(self.kind.results):
+            if (list(kind.results), list(kind.rows)) != (list(self.kind.results), list(self.kind.rows)):
                 raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
                 check_items(self._attempt, self.chosen, lengths, kind)
@@ -369,10 +371,8 @@ def _item(test: Test, lists: tuple[str, ...]) -> int | None:
 
 def _constants(code: CodeType) -> Iterator[int]:
     """The whole numbers that the code mentions, each with the next one."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _constants(constant)
-        elif type(constant) is int and 0 <= constant <= MOST_CONSTANT:
+    for constant in (x for inner in codes(code) for x in constants_of(inner)):
+        if type(constant) is int and 0 <= constant <= MOST_CONSTANT:
             yield from (constant, constant + 1)
 
 

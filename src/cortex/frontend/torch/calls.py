@@ -213,14 +213,20 @@ class Storing:
 
 @dataclass(frozen=True)
 class Row:
-    """The row of the request's tensor `name` that the integer at `steps` from the node says, or the one at `number`."""
+    """The row of the request's tensor `name` that the integer at `steps` from the node says, or the one at `number`.
+
+    Where it is taken as a whole, it is the tensor.
+    """
 
     name: str
     steps: Steps = ()
     number: int | None = None
+    is_whole: bool = False
 
     def __call__(self, call: Any) -> Any:
         """The row, for a node of a call."""
+        if self.is_whole:
+            return call.given[self.name]
         at = follow(call.node, self.steps, call.numbers) if self.number is None else self.number
         return call.given[self.name][at]
 

@@ -176,7 +176,7 @@ class Families(ItemsApart):
                 other = trace_kind(k, Facts(supposing(seen, lengths, order=order)))
             except (Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
                 self._close(several[0])
-            is_same = list(other.results) == list(kind.results) and same_graph(_body(other), _body(kind))
+            is_same = _states(other) == _states(kind) and same_graph(_body(other), _body(kind))
             if not is_same or set(other.guard) != set(kind.guard):
                 self._close(several[0])
 
@@ -191,8 +191,12 @@ def _accessors(k: Knowledge) -> TorchAccessors:
     return k.accessors
 
 
+def _states(kind: Traced) -> tuple[list[str], list[str]]:
+    return list(kind.results), list(kind.rows)
+
+
 def _body(kind: Traced) -> Kind:
-    return Kind("", (), kind.lets, tuple(kind.results.values()))
+    return Kind("", (), kind.lets, kind.every_result)
 
 
 UNKNOWN = object()

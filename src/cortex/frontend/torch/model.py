@@ -17,7 +17,6 @@ from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel, Results, TracedModel
-from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
@@ -57,6 +56,7 @@ from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
+from cortex.frontend.written import codes
 from cortex.ra.ir import IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
@@ -324,7 +324,7 @@ class TorchModel(TracedModel):
             if name in self.signature.nodes or name in self.signature.numbers:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
-                found[name] = b.language.request_tensor(name, value)
+                found[name] = b.language.request_tensor(name, value, name in self.signature.whole)
             else:
                 found[name] = self._tables.argument(name, deepcopy(value)) if type(value) in FRESH else value
         return found
@@ -343,8 +343,8 @@ class TorchModel(TracedModel):
                     raise NeedsStates
                 states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
                 return form.rebuild([b.language.of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
-            case Inherited(functions):
-                return b.language.request_tensor(name, self._node(b).given[name], functions)
+            case Inherited(key):
+                return b.language.passed_on(name, key, self._node(b).given.__getitem__)
             case Collecting():
                 return blurred(list, f"'{name}'")
             case Content(_, content):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
@@ -15,9 +15,6 @@ from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import Fact, TensorType
-
-if TYPE_CHECKING:
-    from cortex.frontend.torch.request_tensor import RowFunction
 
 Part: TypeAlias = tuple[str, int]
 """A tensor that a call leaves: the attribute that it stores, "" for its result, and the number in its form."""
@@ -34,7 +31,7 @@ class Passed:
 class Inherited:
     """An argument that is a tensor of the request, which calls pass on, with what was done to it row by row."""
 
-    functions: tuple[RowFunction, ...] = ()
+    key: tuple[Any, ...]
 
 
 @dataclass(eq=False)
@@ -68,6 +65,12 @@ class Role:
     """The form of what its calls add to collections, by the names of these."""
     growing: set[Path] = field(default_factory=set)
     """Where in the result there are lists to which calls add something."""
+    rows: dict[Path, int | None] = field(default_factory=dict)
+    """Of forward: where the result has rows, as many as a request gives; the axis of a tensor, or None for a list."""
+    elements: dict[Path, Form] = field(default_factory=dict)
+    """The form of one of these."""
+    row_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """The shapes of their tensors, by the names of results."""
     grows: set[str] = field(default_factory=set)
     """Collections outside of calls, attributes of modules, to which its calls add something."""
 
@@ -109,8 +112,8 @@ class Role:
     def forget(self) -> None:
         """Learn results anew."""
         self.result = None
-        self.stored.clear()
-        self.types.clear()
+        for learned in (self.stored, self.types, self.elements, self.row_shapes):
+            learned.clear()
 
     def result_names(self, prefix: str) -> list[str]:
         """The states that hold the result."""
