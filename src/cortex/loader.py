@@ -86,7 +86,7 @@ def load(
         )
     made = []
     for part in saved.parts:
-        accessors = restore_names(part.names, children, fields, what, names_read(part.model))
+        accessors = restore_names(part.names, children, fields, what, names_read(part.model, part.checked))
         roots: Callable[[Iterable[Any]], list[Any]] = list
         try:
             if part.serving is not None:

@@ -79,6 +79,8 @@ class Facts:
         self.at_once = at_once
         self.iterated: dict[str, None] = {}
         """The lists of the node of which one stand-in was taken for all children."""
+        self.told_by: Callable[[Test], tuple[Answer] | None] | None = None
+        """Answers that need no question."""
         self.shapes: Shapes = {}
         self.expected: Shapes = expected or {}
         """What reductions get in a trace with more children: the shapes of their results where they get nothing."""
@@ -107,6 +109,9 @@ class Facts:
         implied = self._implied(test)
         if implied is not None:
             return implied
+        told = None if self.told_by is None else self.told_by(test)
+        if told is not None:
+            return told[0]
         answer = self.oracle.answer(test)
         self.known[test] = answer
         return answer

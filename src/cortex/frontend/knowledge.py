@@ -45,6 +45,8 @@ class Knowledge:
         self.lists: dict[str, None] = {}
         self.item_lists: dict[str, None] = {}
         """Lists of plain values, of whose lengths kinds may be independent."""
+        self.examples: dict[str, list[Any] | None] = {}
+        """Items of lists, for nodes that have none in them; None where there are none yet."""
         self.tags: dict[str, None] = {}
         self.read: dict[str, None] = {}
         """Every attribute of a node that some trace has read."""

@@ -17,6 +17,7 @@ from cortex.frontend.builder import Builder, Value, builder, building, is_tracin
 from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
 from cortex.frontend.handled import no_handled_errors
+from cortex.frontend.items_apart import ItemsApart
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.node_identity import functions_of
 from cortex.frontend.slices import Slices
@@ -48,6 +49,7 @@ class TracedModel(ABC):
         self.told_at: set[tuple[str, int]] = set()
         """Lines of code that compute remainders and the like of numbers of children (arity/told.py)."""
         self.slices = Slices()
+        self.families = ItemsApart()
 
     def closed_over(self) -> list[Any]:
         """The NumPy arrays that the function takes from the scopes around it."""

@@ -390,6 +390,7 @@ class Trace:
                 if k.is_draft:
                     self._tree.insert(kind)
                 elif known or not widen(k, self._tree, kind, seen) or self._tree.find(seen.answer) is None:
+                    self._model.families.check_order(k, kind, seen)
                     insert(k, self._tree, kind)
                 exploration.reached[kind.guard] = "seen"
             except NeedsStates:

@@ -21,10 +21,12 @@ from cortex.frontend.torch.steps import (
     Contains,
     Given,
     Has,
+    Kept,
     LookedUp,
     Meant,
     Of,
     Sliced,
+    Sorted,
     Step,
     Steps,
     Way,
@@ -263,6 +265,8 @@ def _step(places: Mapping[str, int], step: Step) -> tuple[Any, ...]:
             return ("item", key)
         case Sliced():
             return ("item", step.slice)
+        case Sorted() | Kept():
+            return ("function", "", step.of)
         case Called(args):
             return ("call", args)
         case Of(name):

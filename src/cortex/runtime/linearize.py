@@ -115,7 +115,7 @@ def linearizer_spec(
     not checked.
     """
     given = accessors or Accessors()
-    names = names_read(m)
+    names = names_read(m, (lengths for _, lengths in checked))
     of_calls = isinstance(given, TorchAccessors) and given.of_calls
     renamed = [] if of_calls else [name for name in sorted(names) if given.renamed(name)]
     spec: dict[str, Any] = {
@@ -149,9 +149,9 @@ def linearizer_spec(
     return spec
 
 
-def names_read(m: Model) -> set[str]:
-    """What is read of nodes, by the model's names."""
-    items = {p.relation for p in m.positions}
+def names_read(m: Model, checked: Iterable[CheckedLengths | None]) -> set[str]:
+    """What is read of nodes, by the model's names: the lists that are counted are no relations if nothing is called."""
+    items = {p.relation for p in m.positions} | {name for each in checked if each is not None for name in each.lists}
     return {*m.slots, *m.lists, *items, *(f.name for f in m.fields), *_tested(m)} - {POSITION}
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast, get_args
 
 from cortex.cache.encoding import decode, encode
 from cortex.frontend.computed import Computed, Constant, is_computation
+from cortex.frontend.facts import ORDER
 from cortex.frontend.torch.accessors import Ways
 from cortex.frontend.torch.calls import Relation, Row, Storing
 from cortex.frontend.torch.forms import Form
@@ -17,7 +18,21 @@ from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
 from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced, Steps
+from cortex.frontend.torch.steps import (
+    At,
+    Attr,
+    Called,
+    Contains,
+    Given,
+    Has,
+    Kept,
+    LookedUp,
+    Of,
+    Question,
+    Sliced,
+    Sorted,
+    Steps,
+)
 from cortex.saved.forms import decode_form, encode_form
 
 PLAIN = (str, int, float, complex, bytes, NoneType, Constant)
@@ -186,6 +201,10 @@ def _is_step(step: Any) -> bool:
             return type(name) is str
         case Sliced(start, stop, step):
             return all(type(x) in (int, NoneType) for x in (start, stop, step)) and step != 0
+        case Sorted(keys, is_tuple, reverse):
+            return type(keys) is tuple and all(map(_are_steps, keys)) and {type(is_tuple), type(reverse)} == {bool}
+        case Kept(questions, families, is_rest):
+            return all(map(_is_question, questions)) and _is_plain(families) and type(is_rest) is bool
         case Called(args):
             return type(args) is tuple and _is_plain(args)
         case Of(name):
@@ -196,6 +215,12 @@ def _is_step(step: Any) -> bool:
             return is_computation(fn, operands, _are_steps)
         case _:
             return False
+
+
+def _is_question(question: Any) -> bool:
+    if type(question) is not Question or not _are_steps(question.steps):
+        return False
+    return question.asks in ("none", "value", "length", "equals", *ORDER) and _is_plain(question.value)
 
 
 def _table(keys: tuple[Any, ...], values: tuple[Any, ...]) -> dict[Any, Any]:

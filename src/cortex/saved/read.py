@@ -143,15 +143,15 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
     if not isinstance(m, ra.Model) or len(checked) != len(m.kinds):
         raise ValueError("model and numbers of children")
     verify(m)
+    ways = data["names"]["ways"]
+    counted = {*m.lists, *({} if ways is None else decode_ways(ways).steps)}  # lists without calls on their items too
     for kind, lengths in zip(m.kinds, checked, strict=True):
-        if lengths is not None and not {*lengths.lists} <= {*m.lists}:
+        if lengths is not None and not {*lengths.lists} <= counted:
             raise ValueError(f"lists of {kind.name}")
     weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
     if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
         raise ValueError("weights of the model")
     checked_sources(data["names"])
-    if data["names"]["ways"] is not None:
-        decode_ways(data["names"]["ways"])
 
     def program() -> Program:
         try:

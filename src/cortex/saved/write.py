@@ -96,7 +96,8 @@ class Sections:
 
 
 def _part(part: Part, sections: Sections) -> dict[str, Any]:
-    names = names_read(part.model) | names_read(part.compiled.model)
+    lengths = [each for _, each in part.checked]
+    names = names_read(part.model, lengths) | names_read(part.compiled.model, lengths)
     return {
         "model": encode(part.model),
         "checked": [encode_checked(lengths) for _, lengths in part.checked],

@@ -10,11 +10,15 @@ U @ h_1, b, ..., which is the sum over children of U @ h_k, and n times b, which
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from cortex.frontend.arity.values import Fold, FoldFn, NotAlike, Part, Whole
 from cortex.ra import ir
 from cortex.ra.rules.over_children import times
+from cortex.ra.shapes import operand_names, rename_operands
 
 if TYPE_CHECKING:
     from cortex.frontend.arity.roll import Rolling
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
 def settle(r: Rolling, fold: Fold) -> Whole | Part:
     """The fold with every complete set of parts reduced; what is left must be of one child."""
     terms = fold.terms
+    if _is_mixed(terms):  # which of them is the first, and so has the start of the sum in it, is not to matter
+        most = MOST_OPENED * len(terms)
+        while terms != (apart := tuple(x for t in terms for x in _opened(r, fold.fn, t))) and len(apart) <= most:
+            terms = apart
     while True:
         left = _left(r, fold.fn, terms)
         of = {term.child for term in left.values()}
@@ -43,6 +51,9 @@ def settle(r: Rolling, fold: Fold) -> Whole | Part:
             raise NotAlike(f"children {first} and {second} of '{relation}' enter {SAID[fold.fn]} differently")
         terms = opened
 
+
+MOST_OPENED = 16
+"""A sum of items of several lists may get so many times as many terms."""
 
 SAID = {"add": "a sum", "max": "a maximum", "min": "a minimum"}
 
@@ -93,12 +104,37 @@ def _opened(r: Rolling, fn: FoldFn, term: Whole | Part) -> tuple[Whole | Part, .
             return (term,)
 
 
+def _is_mixed(terms: Iterable[Whole | Part]) -> bool:
+    """Are there items of several lists?"""
+    return len({term.child[0] for term in terms if isinstance(term, Part)}) > 1
+
+
+def _in_order(r: Rolling, terms: Iterable[Whole | Part]) -> list[Whole | Part]:
+    """The terms in an order that does not depend on how the items of several lists are mixed."""
+    found = list(terms)
+    if not _is_mixed(found):
+        return found
+    known: dict[str, str] = {}
+    return sorted(found, key=lambda term: (isinstance(term, Part), _structure(r, term.name, known)))
+
+
+def _structure(r: Rolling, name: str, known: dict[str, str]) -> str:
+    """The same for what is computed in the same way, but for constants that depend on numbers of items."""
+    if name not in known:
+        op = r.graph.op(name)
+        operands = [_structure(r, x, known) for x in operand_names(op)]
+        own = replace(op, value=0.0) if isinstance(op, ir.Fill) else op
+        form = str(rename_operands(own, dict.fromkeys(operand_names(op), "")))
+        known[name] = sha256("\n".join([form, *operands]).encode()).hexdigest()
+    return known[name]
+
+
 def _combined(r: Rolling, fn: FoldFn, terms: tuple[Whole | Part, ...], left: dict[int, Part]) -> Whole | Part:
     """One reduction for each complete set of parts, what is per node, then what is left of one child."""
     kept = [term for position, term in enumerate(terms) if position not in left]
     counts = Counter(term.name for term in kept)
     names = []
-    for term in {term.name: term for term in kept}.values():
+    for term in _in_order(r, {term.name: term for term in kept}.values()):
         name, count = term.name, counts[term.name]
         if isinstance(term, Part):
             relation = term.child[0]

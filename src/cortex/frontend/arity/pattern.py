@@ -26,11 +26,12 @@ RULES = (absorb_zeros, begin_sums, *simplification.RULES)
 
 
 def find_pattern(
-    traces: Iterator[tuple[Lengths, Traced]], lists: tuple[str, ...], taken: Collection[str] = ()
+    traces: Iterator[tuple[Lengths, Traced]], lists: Collection[str], taken: Collection[str] = ()
 ) -> tuple[ir.Kind, Sequences | None]:
     """The kind of any number of children that gives each trace at its lengths, all of them at least 2.
 
-    Its results are those of the traces in their order, its guard is empty; `lists` are the list relations of the model.
+    Its results are those of the traces in their order, its guard is empty; `lists` are the list relations of the
+    model, of which traces may show more.
     Where children are taken one after the other, it has routines, with names that are none of those `taken`. Raises
     `NotAlike` if there is no such kind.
     """
@@ -41,10 +42,11 @@ def find_pattern(
             seen.append((lengths, kind))
             if kind.rows:
                 raise NotAlike("the result has a row for each item of a list")
-            if not set(lengths) <= set(lists):
+            if any(hop.name not in lists for let in kind.lets for hop in _path(let) if isinstance(hop, ir.Item)):
                 raise NotAlike("the items of a list of numbers are not taken one after the other")
+            own = {name: n for name, n in lengths.items() if name in lists}
             results = tuple(kind.results.values())
-            rolled.append((lengths, roll(kind.lets, results, lengths, _declared([kind.lets], lists))))
+            rolled.append((own, roll(kind.lets, results, own, _declared([kind.lets], lists))))
         lets, results = agree(rolled, _declared([kind.lets for _, kind in seen], lists))
         return ir.Kind("pattern", (), lets, results), None
     except NotAlike as reason:
@@ -58,7 +60,7 @@ def find_pattern(
 
 
 def _with_steps(
-    traces: Sequence[tuple[Lengths, Traced]], lists: tuple[str, ...], taken: Collection[str]
+    traces: Sequence[tuple[Lengths, Traced]], lists: Collection[str], taken: Collection[str]
 ) -> tuple[ir.Kind, Sequences]:
     """The pattern of steps from one child to the next, found in two traces and checked in all that were made."""
     declared = _declared([kind.lets for _, kind in traces], lists)
@@ -74,8 +76,12 @@ def _with_steps(
 FOUND_IN = 2
 
 
+def _path(let: ir.Let) -> tuple[ir.Hop, ...]:
+    return let.op.path if isinstance(let.op, ir.Field | ir.State) else ()
+
+
 def is_instance(
-    kind: Traced, pattern: ir.Kind, sequences: Sequences | None, lengths: Lengths, lists: tuple[str, ...]
+    kind: Traced, pattern: ir.Kind, sequences: Sequences | None, lengths: Lengths, lists: Collection[str]
 ) -> bool:
     """Does `pattern` compute what `kind` computes for these numbers of children?
 
@@ -87,6 +93,7 @@ def is_instance(
         bodies = (body.lets for routine in sequences.routines for body in routine.bodies())
         declared = _declared([kind.lets, pattern.lets, sequences.before.lets, *bodies], lists)
         return is_instance_of_steps(kind.lets, kind.every_result, pattern, sequences, lengths, declared)
+    lengths = {relation: n for relation, n in lengths.items() if relation in lists}
     guard = tuple(ir.Fact(ir.Length(relation), n) for relation, n in lengths.items())
     expected = ir.Kind("pattern", guard, with_numbers(pattern.lets, lengths), pattern.results)
     for relation, n in lengths.items():
@@ -110,7 +117,7 @@ def is_instance(
     return False
 
 
-def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: tuple[str, ...]) -> Declared:
+def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: Collection[str]) -> Declared:
     """The declarations that lets imply."""
     params, fields, states = {}, {}, {}
     for let in chain.from_iterable(bodies):
@@ -121,4 +128,4 @@ def _declared(bodies: Sequence[tuple[ir.Let, ...]], lists: tuple[str, ...]) -> D
                 fields[name] = let.type
             case ir.State(name):
                 states[name] = let.type
-    return Declared(params, fields, states, lists)
+    return Declared(params, fields, states, tuple(lists))

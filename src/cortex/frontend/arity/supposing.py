@@ -12,16 +12,22 @@ from cortex.ra.ir import Counts, IsAboveLeaves, IsLeaf, IsNone, Item, Length, Te
 
 
 def supposing(
-    oracle: Oracle, lengths: Mapping[str, int], facts: Mapping[Test, Answer] | None = None, *, imagined: bool = False
+    oracle: Oracle,
+    lengths: Mapping[str, int],
+    facts: Mapping[Test, Answer] | None = None,
+    *,
+    imagined: bool = False,
+    order: int = 0,
 ) -> Oracle:
     """An oracle like `oracle` that supposes these lengths of the node's own lists, and other facts.
 
     Where a real node has no child at all, others are like none that there is: NeedsExample, or with `imagined` a child
-    of which nothing is known but that its attributes are not None.
+    of which nothing is known but that its attributes are not None. `order` says in which of several ways items of
+    different lists are mixed.
     """
     facts = {**(facts or {}), **{Length(name): n for name, n in lengths.items()}}
     if isinstance(oracle, Seen):
-        return Supposed(oracle, lengths, facts, imagined)
+        return Supposed(oracle, lengths, facts, imagined, order)
     assert isinstance(oracle, Exploring)
     return Exploring({**oracle.forced, **facts}, oracle.knowledge)
 
@@ -33,12 +39,18 @@ class Supposed(Seen):
     """
 
     def __init__(
-        self, seen: Seen, lengths: Mapping[str, int], facts: Mapping[Test, Answer], imagined: bool = False
+        self,
+        seen: Seen,
+        lengths: Mapping[str, int],
+        facts: Mapping[Test, Answer],
+        imagined: bool = False,
+        order: int = 0,
     ) -> None:
         super().__init__(seen.node, seen.knowledge)
         self.lengths = lengths
         self.facts = facts
         self.imagined = imagined
+        self.order = order
 
     def answer(self, test: Test) -> Answer:
         """What is supposed, else what is true of the real node."""
@@ -91,16 +103,21 @@ class Supposed(Seen):
         if not value and self.imagined:
             return value
         if not value and self.lengths[name]:
-            raise NeedsExample(f"a node with children in '{name}'")
+            value = self._elsewhere(name)
         return type(value)(value[i % len(value)] for i in range(self.lengths[name]))
+
+    def _elsewhere(self, name: str) -> list[Any]:
+        """Items of such a list of other nodes."""
+        found = self.knowledge.examples.get(name)
+        if not found:
+            raise NeedsExample(f"a node with children in '{name}'")
+        return found
 
     def resolve(self, path: Path) -> Any:
         """The real node that stands for the one at `path`."""
         match path:
             case (Item(name, index), *rest) if name in self.lengths:
-                there = len(self.knowledge.accessors.items(self.node, name))
-                if there == 0:
-                    raise NeedsExample(f"a node with children in '{name}'")
-                return super().resolve((Item(name, index % there), *rest))
+                there = self.knowledge.accessors.items(self.node, name) or self._elsewhere(name)
+                return Seen(there[index % len(there)], self.knowledge).resolve(tuple(rest))
             case _:
                 return super().resolve(path)

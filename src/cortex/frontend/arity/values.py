@@ -33,6 +33,10 @@ class NotAlike(Exception):
         self.span = span
 
 
+class AsksItems(NotAlike):
+    """What the trace asks depends on single items of a list."""
+
+
 class CountedOtherwise(NotAlike):
     """A constant follows from the number of children in a way that no formula here has."""
 

@@ -22,7 +22,7 @@ from cortex.frontend.arity.mentions import constants_of
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told, told_at
-from cortex.frontend.arity.values import CountedOtherwise, NotAlike
+from cortex.frontend.arity.values import AsksItems, CountedOtherwise, NotAlike
 from cortex.frontend.beyond import BetterByCalls
 from cortex.frontend.decision import DecisionTree, Traced
 from cortex.frontend.facts import Answer, Facts, Oracle
@@ -52,6 +52,9 @@ checked when a node first has them."""
 MOST_CONSTANT = 64
 """A number up to this that the code of the model mentions is checked too, and the next one: `if len(kids) > 10`."""
 
+ORDERS = (1, 2, 3)
+"""Ways to mix children that are told apart in which the pattern is tried."""
+
 NO_CHILDREN = "the list is not one of children"
 """Why a list is not open: until a call on one of its items is seen, as leaves may come first."""
 
@@ -69,8 +72,11 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     for name in asked:
         if name not in lists:  # such as that of the parent's children
             tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), NO_CHILDREN)
+    apart = [name for name in lists if name in k.model.families.names(k)]
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
+            if not set(apart) <= set(chosen):
+                continue  # of items that are told apart, no number is special
             own = itemized(k, kind, chosen)
             key = open_lengths(own.guard, chosen)
             if tree.per_arity.get(key, NO_CHILDREN) != NO_CHILDREN:
@@ -83,11 +89,14 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 widening.run_for_other_answers()
                 return True
             except NotAlike as reason:
-                is_counted = isinstance(reason, CountedOtherwise) or k.model.mentions().divides
-                if is_counted and k.prefers_calls:
+                k.model.families.learn(k, kind.guard, chosen)
+                is_better = isinstance(reason, CountedOtherwise | AsksItems) or k.model.mentions().divides
+                if is_better and k.prefers_calls:
                     raise BetterByCalls(reason.reason, reason.span) from None
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
+                if all(_lengths_told(kind.guard, tuple(apart)).values()):  # else it may be that there is nothing to do
+                    k.model.families.close(k, apart)
             except (NeedsExample, NeedsStates):
                 return False
     return False
@@ -125,7 +134,7 @@ def check_items(attempt: Attempt, lists: tuple[str, ...], lengths: Lengths, kind
     for test, _ in asked:
         if not isinstance(test, IsNone) or len(test.path) > 1:
             what = "being a leaf" if isinstance(test, IsLeaf | IsAboveLeaves) else f"'{test.name}'"
-            raise NotAlike(f"what it does depends on {what} of a child")
+            raise AsksItems(f"what it does depends on {what} of a child")
     for test, is_none in asked:
         if _item(test, lists) not in (0, max(lengths.values()) - 1):
             continue  # the others are like these
@@ -171,7 +180,7 @@ class _Widening:
 
     def run(self) -> None:
         traces: list[tuple[Lengths, Traced]] = []
-        pattern, sequences = find_pattern(self._traces(traces), tuple(self.k.lists), self._taken())
+        pattern, sequences = find_pattern(self._traces(traces), self.k.lists, self._taken())
         guard = open_lengths(self.kind.guard, self.chosen)
         asked = frozenset(
             t.name for t in asked_of_items(traces[0][1].guard, self.chosen) if not isinstance(t, IsLeaf | IsAboveLeaves)
@@ -186,6 +195,7 @@ class _Widening:
         collects = rolled_collects((self._of_relations(lengths), kind.collects) for lengths, kind in traces)
         shapes = traces[0][1].shapes
         merged = Traced(guard, pattern.lets, results, checked, self.oracle, shapes, sequences, collects)
+        self._check_order(merged)
         self._exclude(merged, checked)
         for other in list(self.tree.order):
             if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(
@@ -193,6 +203,14 @@ class _Widening:
             ):
                 self.tree.remove(other)
         self.tree.insert(merged)
+
+    def _check_order(self, merged: Traced) -> None:
+        """Items that are told apart may come in any order."""
+        if any(name in self.k.model.families.names(self.k) for name in self.chosen):
+            for order in ORDERS:
+                other = self._attempt(self._lengths(0), order=order)
+                if not isinstance(other, Traced) or not fits(self.k, other, merged):
+                    raise NotAlike("what it does depends on the order of its children")
 
     def run_for_other_answers(self) -> None:
         """Add the kinds of any arity for other answers to questions that numbers of children decide.
@@ -230,7 +248,7 @@ class _Widening:
             if not isinstance(kind, Traced):
                 raise NotAlike(f"it cannot be traced for {_said(lengths)}")
             if not self._asks_the_same(kind.guard):
-                raise NotAlike("what it asks of a node depends on the number of its children")
+                raise AsksItems("what it asks of a node depends on the number of its children")
             if (list(kind.results), list(kind.rows)) != (list(self.kind.results), list(self.kind.rows)):
                 raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
@@ -272,9 +290,9 @@ class _Widening:
         others = set(self.k.same_length.values()) - set(self.k.lists)
         return {name: n for name, n in lengths.items() if name not in others}
 
-    def _attempt(self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None) -> Traced | Guard:
+    def _attempt(self, lengths: Lengths, facts: Mapping[Test, Answer] | None = None, order: int = 0) -> Traced | Guard:
         """The kind of a node with so many children; or, where the model fails, the questions it got to."""
-        asked = Facts(supposing(self.oracle, lengths, facts))
+        asked = Facts(supposing(self.oracle, lengths, facts, order=order))
         try:
             return itemized(self.k, trace_kind(self.k, asked), self.chosen)
         except (Exception, Impossible, MissingAttribute):

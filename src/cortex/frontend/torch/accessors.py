@@ -125,6 +125,11 @@ class TorchAccessors(Accessors):
         """The steps that a name stands for."""
         return self._steps[name]
 
+    def way_of_list(self, name: str) -> Steps | None:
+        """The way to the list of nodes that a relation leads to, or to the calls on its items."""
+        relation = self._relations.get(name)
+        return relation.steps if isinstance(relation, Relation) else self._steps.get(name)
+
     def is_way(self, name: str) -> bool:
         """Does a name stand for steps, rather than for a relation?"""
         return name in self._steps and name not in self._relations

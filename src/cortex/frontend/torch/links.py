@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from cortex.errors import ModelError
-from cortex.frontend.facts import ABSENT
+from cortex.frontend.facts import ABSENT, Seen
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import PASSING, Relation, said
@@ -38,6 +38,8 @@ class Traced:
 
 
 MOST_RELATIONS = 256
+MOST_EXAMPLES = 4
+"""Items of a list that are kept for nodes that have none in it."""
 
 
 class Links:
@@ -324,7 +326,11 @@ class Links:
             base = name if relation is None else b.accessors.name(relation.steps)
             steps = b.accessors.steps(base) if relation is None else relation.steps
             if len(indices) != len(b.places[steps]):
+                b.model.families.close(b.knowledge, [base])
+                b.model.families.learn(b.knowledge, b.facts.guard(), [base])
                 self.itemize(base)
+            if relation is not None and type(b.facts.oracle) is Seen:
+                b.knowledge.examples[name] = b.accessors.items(b.facts.oracle.node, name)[:MOST_EXAMPLES]
             if relation is not None:
                 b.knowledge.same_length[name] = base
             b.facts.ask(Length(name))

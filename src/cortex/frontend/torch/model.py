@@ -31,6 +31,7 @@ from cortex.frontend.torch.confirm import TracedOnce
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
+from cortex.frontend.torch.families import Families
 from cortex.frontend.torch.forms import Form, Path
 from cortex.frontend.torch.function_entry import with_weights
 from cortex.frontend.torch.in_place import InPlace
@@ -66,6 +67,7 @@ class TorchModel(TracedModel):
     """The routines, roles and modes of one module, learned while it is traced."""
 
     explores = starts_from_nodes = False
+    families: Families
 
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
@@ -77,13 +79,11 @@ class TorchModel(TracedModel):
         self.roles: list[Role] = []
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
-        self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()
-        self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
-        self.array_forms, self.texts = ArrayForms(), Texts()
-        self._late, self._tables, self._once = LateQuestions(), Tables(), TracedOnce()
+        self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
+        self.changes, self.in_place, self.data, self.texts = Changes(), InPlace(), DataArguments(), Texts()
+        self.array_forms, self._late, self._tables, self._once = ArrayForms(), LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
-        self._categories: dict[Steps, str] = {}
-        self._roles: dict[tuple[Any, ...], Role] = {}
+        self._categories, self._roles = dict[Steps, str](), dict[tuple[Any, ...], Role]()
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
@@ -423,7 +423,7 @@ class TorchModel(TracedModel):
         self.in_place.forget()
         for learned in (k.tags, k.read, k.fields, self.roles, self._roles, self.links, self.child_lists, self.counts):
             learned.clear()
-        for names in (self._by_way, self._passed_types, self._mixed, self._categories):
+        for names in (self._by_way, self._passed_types, self._mixed, self._categories, self.families):
             names.clear()
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:

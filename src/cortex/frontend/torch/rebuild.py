@@ -34,6 +34,7 @@ from cortex.frontend.torch.nested import Nested
 from cortex.frontend.torch.numbers_of_fields import CONVERSIONS, FUNCTIONS_OF_MATH, MATH
 from cortex.frontend.torch.rewrite_is import NAME, rewrite_is
 from cortex.frontend.torch.routines import Routine, is_users, shadow
+from cortex.frontend.torch.sorted_lists import meaning_of_sorted
 from cortex.frontend.torch.standins import NodeField, TorchNode
 from cortex.frontend.torch.unknown import known_length
 from cortex.frontend.written import names_in, passes_on
@@ -75,6 +76,7 @@ MEANINGS = {
     "isinstance": meaning_of_isinstance,
     "callable": meaning_of_callable,
     "hasattr": meaning_of_hasattr,
+    "sorted": meaning_of_sorted,
 }
 
 FUNCTIONS = (

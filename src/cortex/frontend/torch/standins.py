@@ -424,6 +424,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
             raise NeedsExample(f"the value of {said(steps)}")
     else:
         sample = b.facts.oracle.sample(name, path)
+        sample = b.model.families.sample(b, steps) if sample is ABSENT else sample
     if sample is ABSENT:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
@@ -467,21 +468,19 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
         return field_of(b, own, steps, path, is_indexable=True)
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
-        b.knowledge.tags.setdefault(own)
-        b.model.counts.ask(b, steps)
-        items: list[Any] = [_node(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
+        items: list[Any] = b.model.families.stand_ins(b, steps, sample)
     else:
         if name not in b.model.links.itemized:
             b.model.links.itemize(name)
         ask_value((*steps, PATTERN))
         items = [
-            None if x is None else _node(b, (*steps, At(i)), x) if is_node(x) else present(b, (*steps, At(i)))
+            None if x is None else node_at(b, (*steps, At(i)), x) if is_node(x) else present(b, (*steps, At(i)))
             for i, x in enumerate(sample)
         ]
     return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
 
 
-def _node(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
+def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
     """An item of a list, which the length of the list makes exist."""
     if steps not in b.places:
         b.places[steps] = TorchNode(steps, sample)

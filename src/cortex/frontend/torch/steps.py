@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, assert_never
 
+from cortex.errors import StructureError
 from cortex.frontend.computed import Computed, Constant, evaluate, shown
 from cortex.frontend.computed import identifier as identifier_of
+from cortex.frontend.facts import ORDER, Answer, comparable, plain
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.categories import category, class_name, floats, form, identity, keys, pattern
 
@@ -51,6 +53,80 @@ class Sliced:
     def slice(self) -> slice:
         """As Python has it."""
         return slice(self.start, self.stop, self.step)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """`sorted(x, key=...)`: the steps of `keys` lead from an item to its key, or to the parts of a tuple of them."""
+
+    keys: tuple[Steps, ...]
+    is_tuple: bool
+    reverse: bool
+
+    def of(self, x: Any) -> list[Any]:
+        """The items in order; where they have none, an error that is not taken for steps that lead nowhere."""
+        try:
+            return sorted(x, key=self._key, reverse=self.reverse)
+        except NOWHERE as error:
+            said = ", ".join(text(steps, "item") for steps in self.keys)
+            raise StructureError(f"a list of nodes cannot be sorted by {said}: {error}") from error
+
+    def _key(self, item: Any) -> Any:
+        found = tuple(follow(item, steps) for steps in self.keys)
+        return found if self.is_tuple else found[0]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What control flow asks about an item of a list: about the object that the steps lead to from it."""
+
+    steps: Steps
+    asks: Literal["none", "value", "length", "equals", "lt", "le", "gt", "ge"]
+    value: Any = None
+
+    def answer(self, item: Any) -> Answer:
+        """The answer for an item, as a fact holds it."""
+        try:
+            found = follow(item, self.steps)
+        except NOWHERE:
+            found = None
+        match self.asks:
+            case "none":
+                return found is None
+            case "length":
+                return 0 if found is None else len(found)
+            case "value":
+                return plain(found, text(self.steps, ""), item)
+            case "equals":
+                return bool(comparable(found, text(self.steps, ""), item) == self.value)
+            case order:
+                return bool(ORDER[order](comparable(found, text(self.steps, ""), item), self.value))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The items of x about which the questions have one of these combinations of answers; or none, if `is_rest`."""
+
+    questions: tuple[Question, ...]
+    families: tuple[tuple[Answer, ...], ...]
+    is_rest: bool = False
+
+    def of(self, x: Any) -> list[Any]:
+        """The items, in order; an error about one of them is not taken for steps that lead nowhere."""
+        try:
+            wanted = set(map(exact, self.families))
+            return [item for item in x if (exact(self.answers(item)) in wanted) != self.is_rest]
+        except NOWHERE as error:
+            raise StructureError(f"items of a list cannot be told apart: {error}") from error
+
+    def answers(self, item: Any) -> tuple[Answer, ...]:
+        """What is true of an item."""
+        return tuple(question.answer(item) for question in self.questions)
+
+
+def exact(answers: tuple[Answer, ...]) -> tuple[Any, ...]:
+    """Equal for answers that are the same to all code: 1 is not True."""
+    return tuple((type(answer), answer) for answer in answers)
 
 
 @dataclass(frozen=True)
@@ -133,7 +209,9 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 FORM = Of("form")
 
-Step: TypeAlias = Attr | At | Given | Sliced | Called | Of | Contains | Has | Meant | LookedUp | Computed
+Step: TypeAlias = (
+    Attr | At | Given | Sliced | Sorted | Kept | Called | Of | Contains | Has | Meant | LookedUp | Computed
+)
 Steps: TypeAlias = tuple[Step, ...]
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -153,6 +231,8 @@ def follow(x: Any, steps: Steps, given: Mapping[str, Any] = NOTHING) -> Any:
                 x = x[key]
             case Sliced():
                 x = x[step.slice]
+            case Sorted() | Kept():
+                x = step.of(x)
             case Called(args):
                 x = x(*args)
             case Of(name):
@@ -178,11 +258,24 @@ def _evaluate(computed: Computed, x: Any, given: Mapping[str, Any]) -> Any:
 
 def replaced(steps: Steps, change: Callable[[Steps], Steps]) -> Steps:
     """Steps with other ones in place of those that begin at the object: `change` of them, and of operands."""
+    steps = tuple(_with_ways(step, change) for step in steps)
     first = steps[0] if steps else None
     if not isinstance(first, Computed):
         return change(steps)
     operands = tuple(x if isinstance(x, Constant) else replaced(x, change) for x in first.operands)
     return (replace(first, operands=operands), *steps[1:])
+
+
+def _with_ways(step: Step, change: Callable[[Steps], Steps]) -> Step:
+    """The step, where ways from items of a list are changed too."""
+    match step:
+        case Sorted(keys):
+            return replace(step, keys=tuple(replaced(key, change) for key in keys))
+        case Kept(questions):
+            asked = tuple(replace(question, steps=replaced(question.steps, change)) for question in questions)
+            return replace(step, questions=asked)
+        case _:
+            return step
 
 
 def first_attributes(ways: Iterable[Steps]) -> set[str]:
@@ -212,6 +305,12 @@ def text(steps: Steps, start: str = "node") -> str:
                 told = name
             case Sliced(first, last, stride):
                 told += f"[{':'.join('' if n is None else str(n) for n in (first, last, stride))}]"
+            case Sorted(ways, _, is_reversed):
+                by = ", ".join(text(way, "") for way in ways)
+                told = f"sorted({told}, key={by}{', reverse' if is_reversed else ''})"
+            case Kept(questions, families, is_rest):
+                asked = ", ".join(_asked(question) for question in questions)
+                told = f"{'rest' if is_rest else 'kept'}({told}, {asked}: {' or '.join(map(_answered, families))})"
             case Called(args):
                 told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):
@@ -229,6 +328,15 @@ def text(steps: Steps, start: str = "node") -> str:
             case _:
                 assert_never(step)
     return told
+
+
+def _asked(question: Question) -> str:
+    told = text(question.steps, "")
+    return f"{told} {question.asks}" if question.value is None else f"{told} {question.asks} {question.value!r}"
+
+
+def _answered(answers: tuple[Answer, ...]) -> str:
+    return ", ".join(map(str, answers))
 
 
 def identifier(steps: Steps) -> str:
