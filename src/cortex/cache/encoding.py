@@ -23,7 +23,7 @@ from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
 from cortex.frontend.computed import Computed, Constant, Named
 from cortex.frontend.torch.calls import Row, Storing
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced
+from cortex.frontend.torch.steps import Along, At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced
 from cortex.ilir import ir as ilir
 from cortex.ir import scalar
 from cortex.ir.node import Node
@@ -33,7 +33,7 @@ from cortex.schedule.default import Choices
 from cortex.schedule.registers import TileChoice
 from cortex.schedule.schedule import STEPS
 
-WAYS = (Attr, At, Given, Sliced, Called, Of, Contains, Has, LookedUp, Storing, Row, Computed, Constant, Named)
+WAYS = (Attr, At, Along, Given, Sliced, Called, Of, Contains, Has, LookedUp, Storing, Row, Computed, Constant, Named)
 
 
 def encode(value: Any) -> Any:

@@ -17,7 +17,7 @@ from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
 from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
-from cortex.frontend.torch.steps import At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced, Steps
+from cortex.frontend.torch.steps import Along, At, Attr, Called, Contains, Given, Has, LookedUp, Of, Sliced, Steps
 from cortex.saved.forms import decode_form, encode_form
 
 PLAIN = (str, int, float, complex, bytes, NoneType, Constant)
@@ -178,7 +178,7 @@ def _is_plain(x: Any) -> bool:
 
 def _is_step(step: Any) -> bool:
     match step:
-        case Attr(name) | Has(name):
+        case Attr(name) | Has(name) | Along(name):
             return type(name) is str and name.isidentifier()
         case At(key) | Contains(key):
             return _is_plain(key)

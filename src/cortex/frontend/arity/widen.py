@@ -66,6 +66,7 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
     for name in asked:
         if name not in lists:  # such as that of the parent's children
             tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), NO_CHILDREN)
+    is_for_others = False
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
             own = itemized(k, kind, chosen)
@@ -73,6 +74,7 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
             if tree.per_arity.get(key, NO_CHILDREN) != NO_CHILDREN:
                 continue
             if any(other.checked is not None and other.guard == key for other in tree.order):
+                is_for_others = True
                 continue  # there is one, which is not for this number of children
             try:
                 widening = _Widening(k, tree, own, oracle, chosen)
@@ -86,7 +88,8 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 where = "" if reason.span is None else f" (line {reason.span.line})"
                 tree.per_arity[key] = f"{reason.reason}{where}"
             except (NeedsExample, NeedsStates):
-                return False
+                if not is_for_others:
+                    return False  # a node with something in all lists may tell
     return False
 
 

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.facts import Answer, Facts, Seen
+from cortex.frontend.model import Results
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
+from cortex.frontend.torch.results import lets_of
 from cortex.frontend.torch.standins import ask_value
 from cortex.frontend.torch.steps import LENGTH, Attr, Called, Steps
 from cortex.ra.ir import Hop, Item, Kind, Length, State, Test
@@ -34,8 +36,8 @@ BOUNDS = (12, 32)
 TRIED = (1, 2, 3)
 """Where these numbers make no difference, the others are tried."""
 
-Traces = Callable[[Facts], tuple[tuple[str, ...], "TorchBuilder"]]
-"""Traces a call anew: the lets of the results, and the graph."""
+Traces = Callable[[Facts], tuple[Results, "TorchBuilder"]]
+"""Traces a call anew: the results, and the graph."""
 
 
 class OpenCounts:
@@ -84,7 +86,7 @@ class OpenCounts:
             bound = self._open.get(key)
             if not isinstance(place, NodeList | NodeTuple) or not 0 < len(place) <= BOUNDS[-1] or key in self._closed:
                 continue
-            if not any(cut.steps[:-1] == steps and cut.passed for cut in b.cuts) or b.where(steps)[1]:
+            if not any(cut.steps[:-1] == steps for cut in b.cuts) or b.where(steps)[1]:
                 continue
             if bound is not None and (is_draft or len(place) > bound):
                 continue
@@ -147,7 +149,8 @@ def _is_alike(
 ) -> bool:
     """Is the trace for a number of items the same?"""
     lengths = dict.fromkeys(_names(b, steps), number)
-    theirs, other = trace(Facts(supposing(b.facts.oracle, lengths, _tests(b, steps, number, bound))))
+    values, other = trace(Facts(supposing(b.facts.oracle, lengths, _tests(b, steps, number, bound))))
+    theirs = lets_of(values)
     return (
         _asked(b, steps, bound) == _asked(other, steps, bound)
         and _called(b, steps) == _called(other, steps)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, assert_never
 
+from cortex.errors import StructureError
 from cortex.frontend.computed import Computed, Constant, evaluate, shown
 from cortex.frontend.computed import identifier as identifier_of
 from cortex.frontend.torch.categories import category, class_name, floats, form, identity, keys, pattern
@@ -50,6 +51,28 @@ class Sliced:
     def slice(self) -> slice:
         """As Python has it."""
         return slice(self.start, self.stop, self.step)
+
+
+@dataclass(frozen=True)
+class Along:
+    """All objects that an attribute leads to, one from the other, until it is None: `[x.name, x.name.name, ...]`."""
+
+    name: str
+
+    def of(self, x: Any) -> list[Any]:
+        """These objects."""
+        found: list[Any] = []
+        while (x := getattr(x, self.name)) is not None:
+            found.append(x)
+            if len(found) > MOST_ALONG:
+                raise StructureError(
+                    f"'{self.name}' leads from one object to the next more than {MOST_ALONG} times; is there a cycle?"
+                )
+        return found
+
+
+MOST_ALONG = 1 << 20
+"""So many objects may an attribute lead to, one from the other."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +155,7 @@ CATEGORY = Of("category")
 FLOATS = Of("floats")
 FORM = Of("form")
 
-Step: TypeAlias = Attr | At | Given | Sliced | Called | Of | Contains | Has | Meant | LookedUp | Computed
+Step: TypeAlias = Attr | At | Given | Sliced | Along | Called | Of | Contains | Has | Meant | LookedUp | Computed
 Steps: TypeAlias = tuple[Step, ...]
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -152,6 +175,8 @@ def follow(x: Any, steps: Steps, given: Mapping[str, Any] = NOTHING) -> Any:
                 x = x[key]
             case Sliced():
                 x = x[step.slice]
+            case Along():
+                x = step.of(x)
             case Called(args):
                 x = x(*args)
             case Of(name):
@@ -211,6 +236,8 @@ def text(steps: Steps, start: str = "node") -> str:
                 told = name
             case Sliced(first, last, stride):
                 told += f"[{':'.join('' if n is None else str(n) for n in (first, last, stride))}]"
+            case Along(name):
+                told = f"every({told}.{name})"
             case Called(args):
                 told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):
