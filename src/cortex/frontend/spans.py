@@ -131,6 +131,11 @@ def running_instruction(frame: FrameType) -> int:
     return at
 
 
+def running_place(frame: FrameType) -> tuple[CodeType, Position]:
+    """Where in the source a frame is: the same for all instructions that a piece of code is compiled to."""
+    return frame.f_code, _positions(frame.f_code)[running_instruction(frame) // 2]
+
+
 @lru_cache(maxsize=1024)
 def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
     line, end_line, column, end = _positions(code)[lasti // 2]

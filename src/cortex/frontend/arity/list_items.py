@@ -11,28 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import replace
-from typing import TypeVar
 
 from cortex.frontend.decision import Traced
 from cortex.frontend.fields import Accessors
 from cortex.frontend.knowledge import Knowledge
-from cortex.ra.ir import (
-    Compares,
-    Counts,
-    Equals,
-    Fact,
-    Field,
-    HasLength,
-    IsAboveLeaves,
-    IsLeaf,
-    IsNone,
-    Item,
-    Length,
-    Let,
-)
-from cortex.ra.ir import Value as ValueOf
-
-Asked = TypeVar("Asked", IsNone, Length, HasLength, Equals, Compares, Counts, ValueOf)
+from cortex.ra.ir import Fact, Field, IsAboveLeaves, IsLeaf, Item, Let, Test
 
 
 def itemized(k: Knowledge, kind: Traced, lists: tuple[str, ...]) -> Traced:
@@ -81,6 +64,7 @@ def _fact(k: Knowledge, fact: Fact, lists: tuple[str, ...]) -> Fact:
     return Fact(asked_of_item(k.accessors, test, item, _open(k, lists)), fact.answer)
 
 
-def asked_of_item(accessors: Accessors, test: Asked, item: Item, lists: Container[str]) -> Asked:
+def asked_of_item(accessors: Accessors, test: Test, item: Item, lists: Container[str]) -> Test:
     """A question about something of an item, as one that is asked of the item."""
+    assert not isinstance(test, IsLeaf | IsAboveLeaves)
     return replace(test, name=accessors.item_name(test.name, lists, "item"), path=(item,))

@@ -187,10 +187,9 @@ class _Widening:
         shapes = traces[0][1].shapes
         merged = Traced(guard, pattern.lets, results, checked, self.oracle, shapes, sequences, collects)
         self._exclude(merged, checked)
-        for other in list(self.tree.order):
-            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(
-                self.k, other, merged
-            ):
+        for other in [each for each in self.tree.order if each.checked is None]:
+            own = open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen)
+            if own == guard and fits(self.k, other, merged):
                 self.tree.remove(other)
         self.tree.insert(merged)
 
@@ -297,6 +296,8 @@ class _Widening:
                 checked.add(lengths)
                 continue
             guard = other.guard if isinstance(other, Traced) else other
+            if any(_is_for(self.k, each, guard) for each in self.tree.order):
+                continue
             special = {name: n for name, n in lengths.items() if n != base[name]}
             self.tree.exclude(_before_items(_with_lengths(guard, self.chosen, special), self.chosen))
         if fits(self.k, self.kind, merged):
@@ -318,6 +319,15 @@ class _Widening:
         """A node that is no leaf has children in some relation."""
         relations = {*self.k.slots, *self.k.lists}
         return any(lengths.values()) or Fact(IsLeaf(), False) not in self.kind.guard or relations != set(lengths)
+
+
+def _is_for(k: Knowledge, kind: Traced, guard: Guard) -> bool:
+    """Is a kind of any arity right for nodes of a guard that tells their numbers of children?"""
+    checked = kind.checked
+    if checked is None or open_lengths(itemized_guard(k, guard, checked.open), checked.open) != kind.guard:
+        return False
+    told = _lengths_told(guard, checked.lists)
+    return told.keys() == set(checked.lists) and told in checked
 
 
 def _facts(guard: Guard) -> Iterator[tuple[Test, Answer]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cortex.errors import StructureError
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import Restart
-from cortex.frontend.spans import running_instruction, user_frame
+from cortex.frontend.spans import running_place, user_frame
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.steps import NOWHERE, Along, At, Attr, Steps
 
@@ -49,7 +49,7 @@ class AttributeChains:
             return self._item(b, way, 0)
         frame = user_frame()
         if frame is not None and not any(isinstance(step, At) for step in steps):
-            site = (id(frame.f_code), running_instruction(frame))
+            site = running_place(frame)
             if last == Attr(name) and site in b.read_at.get(steps, ()):
                 self._learn(b, steps, name)
             b.read_at.setdefault((*steps, Attr(name)), set()).add(site)

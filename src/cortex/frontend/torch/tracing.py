@@ -98,7 +98,7 @@ class TorchBuilder(Builder):
     """Calls on items of lists that are given numbers."""
     grown: dict[str, list[Any]] = field(default_factory=dict)
     """Collections, and what the call has added to them."""
-    read_at: dict[Steps, set[tuple[int, int]]] = field(default_factory=dict)
+    read_at: dict[Steps, set[object]] = field(default_factory=dict)
     """The places in the code where attributes were read."""
     ended: set[Steps] = field(default_factory=set)
     """Lists of objects, one an attribute of the other, that the code has followed to their ends."""
