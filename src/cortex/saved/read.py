@@ -142,8 +142,9 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
     if not isinstance(m, ra.Model) or len(checked) != len(m.kinds):
         raise ValueError("model and numbers of children")
     verify(m)
+    lists = {*m.lists, *(p.relation for p in m.positions)}
     for kind, lengths in zip(m.kinds, checked, strict=True):
-        if lengths is not None and not {*lengths.lists} <= {*m.lists}:
+        if lengths is not None and not lists.issuperset(lengths.lists):
             raise ValueError(f"lists of {kind.name}")
     weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
     if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
