@@ -37,6 +37,7 @@ class DirectCall {
   std::vector<Parameter> parameters_;
   std::size_t node_;             // the parameter that is the node
   bool takes_list_, is_single_;  // may the only argument be a list; is the result one tensor of float32?
+  bool gives_run_;               // is the result made from the run and its root, rather than from arrays?
   std::vector<std::size_t> states_;
 };
 

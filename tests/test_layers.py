@@ -21,6 +21,7 @@ LAYERS = (
     ("ra",),
     ("frontend",),
     ("recursion",),
+    ("gradient",),
     ("lower",),
     ("ilir",),
     ("poly",),
@@ -33,7 +34,7 @@ LAYERS = (
     ("saved",),
     ("package",),
     ("plan", "compiler", "device_compiler", "__init__"),
-    ("loader",),
+    ("loader", "exporter"),
     ("primitives",),
     ("structures",),
     ("zoo",),
@@ -181,3 +182,32 @@ def test_import_is_light() -> None:
     loaded = done.stdout.split()
     assert {name.split(".")[0] for name in loaded} - sys.stdlib_module_names == {"cortex"}
     assert len(loaded) < 60
+
+
+FOR_BYTE_CODE = {"dis", "opcode"}
+BYTE_CODE_AT_LAST = {"frontend/node_identity.py", "frontend/written.py"}
+"""Files that look at one instruction where there is no source, and refuse what they do not know."""
+
+
+def test_byte_code_gives_no_meaning() -> None:
+    """What the front end reads from code is its source, its names and constants, which mean the same everywhere."""
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in python_files()
+        if FOR_BYTE_CODE & set(imports(path)) or re.search(r"\bco_code\b", path.read_text(encoding="utf-8"))
+    }
+    assert found <= BYTE_CODE_AT_LAST
+
+
+MOST_WITHOUT_TESTS = 155
+"""Files of the front end that no test names, at the most: they are tested by compiling models. It may only fall."""
+
+
+def test_files_of_the_front_end_have_tests() -> None:
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    named = set(re.findall(r"cortex\.frontend[\w.]*", tests))
+    named |= {f"{m[1]}.{name}" for m in re.finditer(r"from (cortex\.frontend[\w.]*) import (.+)", tests)
+              for name in re.findall(r"\w+", m[2])}  # fmt: skip
+    files = (path.relative_to(ROOT / "src").with_suffix("") for path in (PACKAGE / "frontend").rglob("[!_]*.py"))
+    without = sorted(name for path in files if (name := ".".join(path.parts)) not in named)
+    assert len(without) <= MOST_WITHOUT_TESTS, "\n".join(without)

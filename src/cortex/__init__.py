@@ -9,6 +9,7 @@ from cortex.errors import CortexError, InternalError, ModelError, ScheduleError,
 
 if TYPE_CHECKING:
     from cortex.compiler import compile
+    from cortex.exporter import export
     from cortex.frontend.fields import field
     from cortex.frontend.functions import (
         abs,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from cortex.frontend.model import model
     from cortex.frontend.state import state
     from cortex.loader import load
-    from cortex.package.export import export
     from cortex.primitives.conv2d import conv2d
     from cortex.primitives.matmul import matmul
     from cortex.runtime.devices import gpu_target
@@ -63,7 +63,7 @@ _HOME = dict.fromkeys(_FUNCTIONS, "cortex.frontend.functions") | {
     "Forest": "cortex.runtime.forest",
     "compile": "cortex.compiler",
     "conv2d": "cortex.primitives.conv2d",
-    "export": "cortex.package.export",
+    "export": "cortex.exporter",
     "field": "cortex.frontend.fields",
     "gpu_target": "cortex.runtime.devices",
     "load": "cortex.loader",

@@ -36,7 +36,7 @@ from cortex.ir.step import Step, apply, attempt
 from cortex.lower.lower import lower
 from cortex.options import Options
 from cortex.passes.pipeline import PASSES, run
-from cortex.plan import Plan, Wishes, for_table
+from cortex.plan import Plan, Wishes, for_table, for_training
 from cortex.ra import ir as ra
 from cortex.ra import verify as ra_verify
 from cortex.ra.show import show as show_ra
@@ -44,11 +44,11 @@ from cortex.ra.simplify import simplify
 from cortex.ra.table_model import table_model
 from cortex.runtime.check_function import check_function
 from cortex.runtime.compiled_function import CompiledFunction
+from cortex.runtime.compiled_module import CompiledModule
 from cortex.runtime.devices import gpu_target
 from cortex.runtime.executable import Compiled, Executable
 from cortex.runtime.function_executable import FunctionExecutable
 from cortex.runtime.signature import Signature
-from cortex.runtime.torch_module import CompiledModule
 from cortex.saved.write import Wanted
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.default import Choices
@@ -180,6 +180,7 @@ def compile(
                 threads,
                 lambda m: build(m, plan.in_f32(m)),
                 wanted.save,
+                build_for_training=lambda m, threads: build(m, for_training(machine, threads)),
             ),
             trace,
         )

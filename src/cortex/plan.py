@@ -202,3 +202,8 @@ class Plan:
 def for_table(target: Target) -> Plan:
     """How the program that fills a table is compiled: tables are filled here, by code that this machine can run."""
     return Plan(target if target.runs_here() else Target.host(), ())
+
+
+def for_training(target: Target, threads: int) -> Plan:
+    """How both passes of training are compiled: kinds stay as they are, and nothing is computed ahead of calls."""
+    return Plan(target, (), Choices(parallel="columns"), threads=threads)

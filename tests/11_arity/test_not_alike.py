@@ -28,7 +28,7 @@ NOT_ALIKE: dict[str, tuple[Combine, str]] = {
     "alternating": (lambda node, w, s: sum(h if i % 2 else -h for i, h in enumerate(s)), "enter a sum differently"),
     "at most ten": (lambda node, w, s: sum(s[:10]), "enter a sum differently"),
     "a power of n": (lambda node, w, s: sum(s) * float(2 ** len(s)), "depends on the number of children in no way"),
-    "different for many": (lambda node, w, s: sum(s) if len(s) < 30 else w.b, "something else"),
+    "different for many": (lambda node, w, s: sum(s) if len(s) < 10 else w.b, "something else"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import cortex
-from cortex.frontend.arity.numbers import near, numbers_in
+from cortex.frontend.arity.mentions import near, numbers_in
 
 SIZE = 3
 LIMIT = 100

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.package import export as package
+from cortex.package import write_package as package
 
 RUNTIME = Path(package.__file__).parent / "c"
 CROSS = "aarch64-linux-gnu-gcc"

@@ -248,6 +248,15 @@ def test_modules(body: str, exported: Exported) -> None:
     assert not heads or "leads to the structure" in (package.directory / "module.h").read_text()
 
 
+def test_a_module_is_compiled_for_its_export(tmp_path: Path) -> None:
+    trees, module = [Node(1, Node(2), Node(3, Node(4))), Node(5)], module_of("head")
+    cortex.export(cortex.compile(module, examples=trees), tmp_path / "compiled")
+    written = cortex.export(module, tmp_path / "here", examples=trees)
+    assert {file.name: file.read_bytes() for file in written} == {
+        file.name: file.read_bytes() for file in (tmp_path / "compiled").iterdir()
+    }
+
+
 def test_modules_whose_nodes_are_calls_are_refused(tmp_path: Path) -> None:
     fast = cortex.compile(module_of("down"), examples=[Node(1, Node(2))])
     with pytest.raises(cortex.ModelError, match="are calls of its methods"):

@@ -160,9 +160,22 @@ def test_columns() -> None:
     }
 
 
-def test_only_compiled_models_are_exported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="give a compiled model"):
-        cortex.export(cell, tmp_path)  # type: ignore[arg-type]
+def test_models_are_compiled_for_their_export(tmp_path: Path) -> None:
+    examples = cell_forest(1, 12, False).root_nodes()
+    cortex.export(cortex.compile(cell, weights(), examples=examples), tmp_path / "compiled", "cell")
+    written = cortex.export(cell, tmp_path / "here", "cell", weights=weights(), examples=examples)
+    assert {file.name: file.read_bytes() for file in written} == {
+        file.name: file.read_bytes() for file in (tmp_path / "compiled").iterdir()
+    }
+
+
+def test_other_things_are_not_exported(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"give a model, or what cortex.compile makes of one"):
+        cortex.export(3, tmp_path)  # type: ignore[arg-type]
+    fast = compiled(cell, cell_forest(1, 12, False).root_nodes())
+    with pytest.raises(ModelError, match=r"is compiled already; give weights, threads to cortex.compile instead"):
+        cortex.export(fast, tmp_path, weights=weights(), threads=2)
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_of_the_runtime_and_files_are_refused(tmp_path: Path) -> None:

@@ -7,11 +7,9 @@ Python would give another answer when compiled, so it is refused; `getattr(node,
 from __future__ import annotations
 
 import ast
-import dis
-from functools import lru_cache
-from types import CodeType, FrameType
 
 from cortex.frontend.spans import fail, running_call, user_frame
+from cortex.frontend.written import handles_errors
 
 
 def refuse_absence_test(name: str) -> None:
@@ -39,19 +37,3 @@ def _is(call: ast.Call, name: str) -> bool:
 
 def _is_none(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Constant) and expression.value is None
-
-
-def handles_errors(frame: FrameType) -> bool:
-    """Does some handler of exceptions cover the running instruction?"""
-    return any(start <= frame.f_lasti < end for start, end in _handled(frame.f_code))
-
-
-@lru_cache(maxsize=256)
-def _handled(code: CodeType) -> tuple[tuple[int, int], ...]:
-    """Where exceptions are handled by `except` or `finally`, and not by a context manager."""
-    return tuple(
-        (entry.start, entry.end)
-        for entry in dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in typeshed
-        if dis.opname[code.co_code[entry.target]] == "PUSH_EXC_INFO"
-        and dis.opname[code.co_code[entry.target + 2]] != "WITH_EXCEPT_START"
-    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from cortex.frontend.decision import Traced
 from cortex.frontend.kind_names import kind_names
@@ -26,6 +27,7 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
         Kind(name, guard, *_complete(with_states(body.lets, renamed), results, states))
         for name, guard, body, results in added.kinds
     )
+    kinds = tuple(_with_own_limits(k, kinds))
     slots, lists = relations(kinds, added.positions)
     lets = [let for kind in kinds for let in kind.lets]
     params = dict.fromkeys(let.op.name for let in lets if isinstance(let.op, Param))
@@ -57,6 +59,27 @@ def _complete(
             lets.append(Let(f"no_{i}", Fill(0.0, state.type.shape), state.type))
             results.append(lets[-1].name)
     return tuple(lets), tuple(results)
+
+
+def _with_own_limits(k: Knowledge, kinds: Sequence[Kind]) -> Iterator[Kind]:
+    """Kinds in which a field that indexes larger tables than in other kinds has a name of its own.
+
+    A field has one limit, and each kind is to have its own: `states_of_children[node.first]`.
+    """
+    least = _limits(kind.lets for kind in kinds)
+    for kind in kinds:
+        own = {name: limit for name, limit in _limits([kind.lets]).items() if limit > least[name]}
+        for name, limit in own.items():
+            k.accessors.add_name(f"{name}_below_{limit}", name)
+            k.fields[f"{name}_below_{limit}"] = k.fields[name]
+        names = {name: f"{name}_below_{limit}" for name, limit in own.items()}
+        yield replace(kind, lets=tuple(_renamed(let, names) for let in kind.lets)) if own else kind
+
+
+def _renamed(let: Let, names: Mapping[str, str]) -> Let:
+    if isinstance(let.op, Field) and let.op.name in names:
+        return replace(let, op=replace(let.op, name=names[let.op.name]))
+    return let
 
 
 def _limits(bodies: Iterable[tuple[Let, ...]]) -> dict[str, int]:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from cortex.frontend import pointwise
-from cortex.frontend.absence import handles_errors
 from cortex.frontend.builder import Value, builder
 from cortex.frontend.computed import FUNCTIONS, KINDS, Computed, Constant, Named, constant, evaluate
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.pointwise import ArithmeticFn, ComparisonFn
 from cortex.frontend.spans import fail, is_library, user_frame, user_span
 from cortex.frontend.tensor import Operand, refuse_overwritten, value_of
+from cortex.frontend.written import handles_errors
 from cortex.ra.ir import Each
 
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable
-from functools import lru_cache
-from itertools import pairwise
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -17,6 +13,7 @@ from cortex.frontend.compared import Compared
 from cortex.frontend.computed import constant
 from cortex.frontend.facts import ABSENT, ORDER
 from cortex.frontend.field_arithmetic import FieldArithmetic, compute, is_exact, spread
+from cortex.frontend.node_identity import tells_truth
 from cortex.frontend.signals import NeedsExample, OneByOne
 from cortex.frontend.spans import fail, user_frame
 from cortex.frontend.tensor import value_of
@@ -120,7 +117,7 @@ class FieldComparisons(FieldArithmetic):
 def is_truth_by_identity(x: Any) -> bool:
     """Is it True or False, in code that tells these by identity (`node.flag is True`)? That takes the value itself."""
     frame = user_frame()
-    if frame is None or not _asks_identity(frame.f_code):
+    if frame is None or not tells_truth(frame.f_code):
         return False
     sample = x._cortex_sample()
     if sample is ABSENT:
@@ -128,15 +125,3 @@ def is_truth_by_identity(x: Any) -> bool:
     if not isinstance(sample, (*PLAIN_TYPES, np.generic)):
         return False
     return compute("is_truth", (x,))._cortex_tag() is True
-
-
-@lru_cache(maxsize=256)
-def _asks_identity(code: CodeType) -> bool:
-    """Does code compare with True or False by `is`?"""
-    if not any(type(value) is bool for value in code.co_consts):
-        return False
-    steps = list(dis.get_instructions(code))
-    return any(
-        step.opname == "IS_OP" and not (before.opname == "LOAD_CONST" and before.argval is None)
-        for before, step in pairwise(steps)
-    )

@@ -18,7 +18,7 @@ from cortex.frontend.facts import Facts
 from cortex.frontend.fields import Accessors
 from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.node_identity import codes, functions_of
+from cortex.frontend.node_identity import functions_of
 from cortex.frontend.slices import Slices
 from cortex.frontend.spans import fail, refusals, span_of_function
 from cortex.frontend.standin import Attribute, Place, StandIn
@@ -26,6 +26,7 @@ from cortex.frontend.state import StateRecord, child_state, states_of
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.tensor import Operand, Tensor
 from cortex.frontend.weight_space import WeightSpace
+from cortex.frontend.written import codes
 
 Results = dict[str, Value]
 """The values that a kind computes, by the names of its states."""
@@ -225,15 +226,20 @@ class RecursiveModel(TracedModel):
         b = builder()
         if b.knowledge.model is not self:
             return b.knowledge.model.call_model(self, args, kwargs)
+        given = self.given(args, kwargs, f"a child: {self.name}(node.left)")
+        node = given.pop(self.node_parameter)
+        self._check_constant(b, given)
+        return child_state(self._path(node))
+
+    def given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], wanted: str) -> dict[str, Any]:
+        """The arguments of a call by name, which need not say what the weights are; `wanted` is what to call it on."""
         try:
             given = self.signature.bind_partial(*args, **kwargs).arguments
         except TypeError as error:
             raise fail(f"call of {self.name}{self.signature}: {error}.") from None
         if self.node_parameter not in given:
-            raise fail(f"{self.name} is called without a node. Call it on a child: {self.name}(node.left).")
-        node = given.pop(self.node_parameter)
-        self._check_constant(b, given)
-        return child_state(self._path(node))
+            raise fail(f"{self.name} is called without a node. Call it on {wanted}.")
+        return given
 
     def _path(self, node: Any) -> Any:
         """The path to the child a recursive call is made on."""

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from cortex.frontend.spans import fail, running_instruction, user_frame
+from cortex.frontend.spans import fail, user_frame
+from cortex.frontend.written import positions
 
-Site = tuple[CodeType, int]
+Site = tuple[CodeType, tuple[int | None, ...]]
 """A call in the user's code: the code, and the offset of the instruction."""
 
 SHAPE_OVER_NONE: ContextVar[Callable[[Site], tuple[int, ...] | None] | None] = ContextVar("cortex_none", default=None)
@@ -46,7 +47,7 @@ def read_only(x: Any) -> Any:
 def call_site() -> Site | None:
     """The user's call that is being evaluated."""
     frame = user_frame()
-    return None if frame is None else (frame.f_code, running_instruction(frame))
+    return None if frame is None else (frame.f_code, positions(frame.f_code)[frame.f_lasti // 2])
 
 
 def array_of(x: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dis
 import functools
 import linecache
 import os
@@ -18,6 +17,7 @@ from types import CodeType, FrameType
 import numpy as np
 
 from cortex.errors import ModelError
+from cortex.frontend.written import place_of, positions, running
 from cortex.ir.source import Span
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -36,8 +36,6 @@ DISPATCHERS = ("<frozen abc>", os.path.abspath(functools.__file__))
 
 DRIVER = os.path.join(HERE, "trace_kind.py")
 """Who calls the user's code; what calls that is not the user's."""
-
-Position = tuple[int | None, int | None, int | None, int | None]
 
 
 def user_frame() -> FrameType | None:
@@ -119,36 +117,8 @@ def running_call() -> ast.Call | None:
 
 def call_in(frame: FrameType) -> ast.Call | None:
     """The call that is being evaluated in a frame, if it is one."""
-    at = running_instruction(frame)
-    return _call_at(frame.f_code, at) if "CALL" in dis.opname[frame.f_code.co_code[at]] else None
-
-
-def running_instruction(frame: FrameType) -> int:
-    """The offset of the instruction that runs in a frame."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while at and dis.opname[code[at]] == "CACHE":
-        at -= 2  # a call of a Python function has stepped over what belongs to its instruction
-    return at
-
-
-def running_place(frame: FrameType) -> tuple[CodeType, Position]:
-    """Where in the source a frame is: the same for all instructions that a piece of code is compiled to."""
-    return frame.f_code, _positions(frame.f_code)[running_instruction(frame) // 2]
-
-
-@lru_cache(maxsize=1024)
-def _call_at(code: CodeType, lasti: int) -> ast.Call | None:
-    line, end_line, column, end = _positions(code)[lasti // 2]
-    if line is None or end_line is None:
-        return None
-    lines = [_text(code, number).encode() for number in range(line, end_line + 1)]
-    lines[-1] = lines[-1][:end]
-    lines[0] = lines[0][column:]
-    try:
-        expression = ast.parse(b"(" + b"\n".join(lines) + b")", mode="eval").body
-    except SyntaxError:
-        return None
-    return expression if isinstance(expression, ast.Call) else None
+    x = running(frame)
+    return x if isinstance(x, ast.Call) else None
 
 
 _REFUSED: ContextVar[list[ModelError] | None] = ContextVar("cortex_refused", default=None)
@@ -199,12 +169,18 @@ def span_of_function(code: CodeType) -> Span:
 @lru_cache(maxsize=4096)
 def span_at(code: CodeType, lasti: int) -> Span | None:
     """The source of the instruction at byte offset `lasti`."""
-    line, end_line, column, end = _positions(code)[lasti // 2]
+    line, end_line, column, end = positions(code)[lasti // 2]
     if line is None:
         return None
     text = _text(code, line)
     if column is None or end is None:
         return Span(_shown(code), line, len(text) - len(text.lstrip()), len(text.rstrip()), text)
+    return span_between(code, line, column, end_line, end)
+
+
+def span_of(code: CodeType, x: ast.AST) -> Span:
+    """The source of a piece of syntax in a code object's file."""
+    line, column, end_line, end = place_of(x)
     return span_between(code, line, column, end_line, end)
 
 
@@ -215,11 +191,6 @@ def span_between(code: CodeType, line: int, column: int, end_line: int | None, e
     start = len(data[:column].decode(errors="ignore"))
     stop = len(data[:end].decode(errors="ignore")) if end_line == line else len(text.rstrip())
     return Span(_shown(code), line, start, stop, text)
-
-
-@lru_cache(maxsize=256)
-def _positions(code: CodeType) -> tuple[Position, ...]:
-    return tuple(code.co_positions())
 
 
 def _text(code: CodeType, line: int) -> str:

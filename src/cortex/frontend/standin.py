@@ -37,7 +37,7 @@ from cortex.frontend.field_shapes import is_one_integer, note_shape, shape_of
 from cortex.frontend.field_uses import called, no_array, no_element_type
 from cortex.frontend.fields import Failure
 from cortex.frontend.index_arithmetic import IndexArithmetic
-from cortex.frontend.node_class import REMEDY
+from cortex.frontend.node_identity import REMEDY
 from cortex.frontend.signals import MissingAttribute, NeedsExample, OneByOne
 from cortex.frontend.spans import fail, running_twice
 from cortex.frontend.tensor import Tensor, changes, refuse_overwritten

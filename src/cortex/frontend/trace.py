@@ -36,7 +36,7 @@ from cortex.frontend.guess_states import guess_states
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.many_kinds import MANY, endless, warn_of_many_kinds
 from cortex.frontend.model import RecursiveModel, TracedModel
-from cortex.frontend.node_class import refuse_unseen_questions
+from cortex.frontend.node_identity import refuse_unseen_questions
 from cortex.frontend.places import place_of
 from cortex.frontend.postorder import postorder
 from cortex.frontend.raised import missing, needs_structure, raised

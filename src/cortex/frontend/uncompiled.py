@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from cortex.frontend.torch.categories import is_node
 from cortex.frontend.unseen import ABSENT, attribute_of
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.weights import Weights
+from cortex.frontend.written import names_in
 
 if TYPE_CHECKING:
     from cortex.frontend.model import RecursiveModel
@@ -222,12 +222,7 @@ _current: ContextVar[Run | None] = ContextVar("cortex_run", default=None)
 
 def call(model: RecursiveModel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A call of a model outside of tracing: the first one, or one that the function makes itself."""
-    try:
-        given = model.signature.bind_partial(*args, **kwargs).arguments
-    except TypeError as error:
-        raise fail(f"call of {model.name}{model.signature}: {error}.") from None
-    if model.node_parameter not in given:
-        raise fail(f"{model.name} is called without a node. Call it on a structure: {model.name}(tree, weights).")
+    given = model.given(args, kwargs, f"a structure: {model.name}(tree, weights)")
     node = given.pop(model.node_parameter)
     run = _current.get()
     if run is not None:
@@ -261,15 +256,10 @@ def run_uncompiled(
 
         return knowledge_of_calls(model, space.all_weights(), {model.node_parameter: node, **constants}, meaning)
 
-    asks_for_leaves = "is_leaf" in _names(model.function.__code__) and not hasattr(node, "is_leaf")
+    asks_for_leaves = "is_leaf" in names_in(model.function.__code__) and not hasattr(node, "is_leaf")
     views = meaning.children is not None or meaning.fields is not None or asks_for_leaves
     own = {**model.arguments(space), **constants}
     return Run(model, own, find_out, find_out_by_calls, views=views, space=space, meaning=meaning).of(node)
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (_names(c) for c in code.co_consts if isinstance(c, CodeType))
-    return set(code.co_names).union(*inner)
 
 
 def _as_states(result: Any) -> Any:

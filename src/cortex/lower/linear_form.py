@@ -80,6 +80,9 @@ Arrays (int32 in memory; an index function of one argument each):
     order            user nodes       in_nodes; user's i-th node (first visit in preorder, or index) -> id; injective
                                       unless `dedup` made several nodes one
 
+Relations that a model calls `unordered` lead to nodes outside of the group, with greater or smaller ids. Only fields
+are read through them.
+
 Edges of the nodes of a group are therefore consecutive too: LIST_ptr[start] .. LIST_ptr[start + len].
 
 Float fields are buffers field_NAME of shape (num_nodes, *shape), with rows padded like every other buffer.
@@ -176,7 +179,10 @@ def index_functions(m: Model) -> tuple[IndexFunction, ...]:
     ]
     if shared_kinds(m):
         functions.append(IndexFunction("node_kind", NUM_NODES, ("non_negative",), kinds))
-    functions += [IndexFunction(f"child_{s}", NUM_NODES, ("below", "outside_group"), NUM_NODES) for s in m.slots]
+    functions += [
+        IndexFunction(f"child_{s}", NUM_NODES, (*(() if s in m.unordered else ("below",)), "outside_group"), NUM_NODES)
+        for s in m.slots
+    ]
     for r in m.lists:
         edges = num_edges(r)
         functions += [

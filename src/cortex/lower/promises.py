@@ -39,8 +39,8 @@ def promises(m: ra.Model) -> tuple[Promise, ...]:
     return (
         *_groups(),
         *_kinds(len(m.kinds)),
-        *(p for slot in m.slots for p in _slot(slot)),
-        *(p for relation in m.lists for p in _list(relation)),
+        *(p for slot in m.slots for p in _slot(slot, slot not in m.unordered)),
+        *(p for relation in m.lists for p in _list(relation, relation not in m.unordered)),
         *(p for n, kind in enumerate(m.kinds) for path in _paths_read(kind) for p in _exists(n, kind.own_group, path)),
     )
 
@@ -102,14 +102,15 @@ def _kinds(count: int) -> Iterator[Promise]:
     yield Promise((), (), _eq(_at("kind_start", Int(count)), NUM_NODES))
 
 
-def _slot(slot: str) -> Iterator[Promise]:
+def _slot(slot: str, is_ordered: bool) -> Iterator[Promise]:
     """A child is in a group that ran before its parent's, and so has a greater id than all nodes of that group."""
     child = _at(f"child_{slot}", N)
     yield Promise((N.name,), (_le(Int(0), N), _lt(N, NUM_NODES)), _le(Int(-1), child))
-    yield Promise((G.name, N.name), _in_group(G, N), Binary("or", _eq(child, Int(-1)), _le(_end(G), child)))
+    if is_ordered:
+        yield Promise((G.name, N.name), _in_group(G, N), Binary("or", _eq(child, Int(-1)), _le(_end(G), child)))
 
 
-def _list(relation: str) -> Iterator[Promise]:
+def _list(relation: str, is_ordered: bool) -> Iterator[Promise]:
     ptr, child, parent = (f"{relation}_{part}" for part in ("ptr", "child", "parent"))
     yield Promise((), (), _le(max_edges(relation), num_edges(relation)))
     yield Promise((), (), _eq(_at(ptr, Int(0)), Int(0)))
@@ -117,10 +118,11 @@ def _list(relation: str) -> Iterator[Promise]:
     edges_of_group = sub(_at(ptr, _end(G)), _at(ptr, _at("group_start", G)))
     yield Promise((G.name,), _is_group(G), _le(edges_of_group, max_edges(relation)))
     is_edge = (_le(Int(0), E), _lt(E, num_edges(relation)))
-    yield Promise((E.name,), is_edge, _lt(_at(parent, E), _at(child, E)))
     yield Promise((E.name,), is_edge, _le(_at(ptr, _at(parent, E)), E))
     yield Promise((E.name,), is_edge, _lt(E, _at(ptr, add(_at(parent, E), 1))))
-    yield Promise((G.name, E.name), (*is_edge, *_in_group(G, _at(parent, E))), _le(_end(G), _at(child, E)))
+    if is_ordered:
+        yield Promise((E.name,), is_edge, _lt(_at(parent, E), _at(child, E)))
+        yield Promise((G.name, E.name), (*is_edge, *_in_group(G, _at(parent, E))), _le(_end(G), _at(child, E)))
 
 
 def _paths_read(kind: ra.Kind) -> tuple[tuple[ra.Hop, ...], ...]:

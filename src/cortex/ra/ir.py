@@ -2,7 +2,7 @@
 child states to states.
 
     Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
-             positions, gathers
+             positions, gathers, unordered
     Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
@@ -457,6 +457,7 @@ class Model(Node):
     none of them changes what the states are.
     `trees_only` says that a node may be below one other node only, as callers change what is stored there.
     `states` are those of the recursion; users see them, or those of `finish` where there is one.
+    `unordered` are relations that lead to nodes of any group, so that no state may be read through them.
     """
 
     name: str
@@ -475,6 +476,7 @@ class Model(Node):
     finish: Finish | None = None
     positions: tuple[Positions, ...] = ()
     gathers: tuple[Gather, ...] = ()
+    unordered: tuple[str, ...] = ()
 
     @property
     def outputs(self) -> tuple[StateDecl, ...]:

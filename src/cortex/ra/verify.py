@@ -100,6 +100,8 @@ def _kind(kind: ir.Kind, m: ir.Model, declared: Declared) -> None:
             _path(let.op.path, kind.guard, m, f"{where}, let {let.name!r}")
         if isinstance(let.op, ir.State) and not let.op.path:
             raise InternalError(f"{where}, let {let.name!r} reads a child's state, so the path must not be empty")
+        if isinstance(let.op, ir.State) and any(hop.name in m.unordered for hop in let.op.path):
+            raise InternalError(f"{where}, let {let.name!r} reads a state through an unordered relation")
     for fact in kind.guard:
         _path(fact.test.path, kind.guard, m, f"{where}, guard")
     for results in (kind.results, *(child.results for child in kind.inlined)):

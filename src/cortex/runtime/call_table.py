@@ -199,8 +199,8 @@ def _attribute(
     match x:
         case Way(steps, careful):
             return ("steps", steps_of(steps), careful)
-        case Row(tensor, steps, item):
-            return ("row", steps_of(steps), tensors[tensor], item)
+        case Row(tensor, steps, item, is_whole):
+            return ("row", steps_of(steps), tensors[tensor], ... if is_whole else item)
         case Storing(roles, steps):
             return ("stored", steps_of(steps), [number[role] for role in roles])
         case None if name in ("call_role", "call_via"):

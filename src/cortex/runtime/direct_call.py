@@ -16,14 +16,30 @@ import numpy as np
 
 from cortex import _native
 from cortex.frontend.torch.calls import HEAD, Arguments, Calls, argument
-from cortex.frontend.torch.categories import row_form
+from cortex.frontend.torch.categories import row_form, whole_form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving, array_of
 from cortex.runtime.loaded import Loaded
+from cortex.runtime.node_results import Answer, is_put_in
+from cortex.runtime.output import output_type
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MOST_PARAMETERS = 16
 HOLDERS = {"plain": None, "headed": Arguments, "calls": Calls}
+
+
+class AnyForm:
+    """Equal to the form of a tensor, by rows or as a whole."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __eq__(self, form: object) -> bool:
+        return form in (row_form(self._tensor), whole_form(self._tensor))
+
+    __hash__ = None  # type: ignore[assignment]  # it is only compared
 
 
 def never(args: tuple[Any, ...]) -> Any:
@@ -53,7 +69,16 @@ def direct_call(
             case _:
                 return never
     form, names = serving.result()
-    is_single = form.kind == "tensor" and form.make is None
+    is_single = form.kind == "tensor" and form.make is None and not interface.names_states
+    states = [loaded.names.index(name) for name in names]
+    gives_run = interface.names_states and not is_put_in(form)
+    if gives_run:
+        kind = output_type(tuple(form.names()))
+        result: Any = Answer(kind, states, loaded.output, loaded.linearizer, serving, interface)
+    elif interface.names_states:
+        result = form.rebuild
+    else:
+        result = tensor if is_single else partial(form.returned, tensor=tensor)
     return _native.DirectCall(
         {
             "program": loaded.program,
@@ -62,15 +87,16 @@ def direct_call(
             "kinds": interface.kinds,
             "takes_list": interface.takes_list,
             "tensor_classes": _tensor_classes(),
-            "form_of": row_form,
+            "form_of": AnyForm if interface.taken_whole else row_form,
             "array_of": array_of,
             "node": [p.name for p in parameters].index(serving.node),
             "holder": HOLDERS[serving.mode],
             "head": HEAD,
             "relations": serving.relations if serving.mode == "calls" else None,
             "is_single": is_single,
-            "states": [loaded.names.index(name) for name in names],
-            "result": tensor if is_single else partial(form.returned, tensor=tensor),
+            "gives_run": gives_run,
+            "states": states,
+            "result": result,
         }
     )
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
 from cortex import _native
 from cortex.codegen.gpu.device_code import DeviceCode
-from cortex.codegen.object_code import ObjectCode
-from cortex.cost.choose import Considered, considered_text
+from cortex.cost.choose import considered_text
 from cortex.cost.predict import Predictor
 from cortex.cost.typical import typical
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.weights import Source, Weights
-from cortex.ilir.ir import NARROW, Func
+from cortex.ilir.ir import NARROW
 from cortex.lower.linear_form import LinearForm
 from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.batch import batch_of, root_nodes
 from cortex.runtime.bound import Bound, retired
+from cortex.runtime.compiled import Compiled as Compiled
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.device_program import DeviceProgram
 from cortex.runtime.device_report import DeviceReport, device_explanation, device_report
@@ -34,9 +33,9 @@ from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report, best_us, explanation, make_report
-from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
 from cortex.runtime.threads import checked_threads
+from cortex.runtime.vjp import Pullback, Trainings
 from cortex.schedule.schedule import Schedule
 
 T = TypeVar("T")
@@ -45,38 +44,6 @@ Known = tuple[int, int]
 FEW_ATTEMPTS = 2
 MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What the compiler made of a model: the program before and after scheduling, and its code.
-
-    Calls need the signature of the program only. `make_func` gives the program itself, compiled again up to code
-    generation where the code is older than this process.
-    """
-
-    model: ra.Model
-    schedule: Schedule
-    considered: tuple[Considered, ...]  # what the automatic scheduler thought of
-    signature: Signature
-    code: ObjectCode | DeviceCode
-    tables: tuple[Compiled, ...]  # the programs that fill the model's tables, in order
-    make_func: Callable[[], Func] = field(compare=False, repr=False)
-
-    @property
-    def object_code(self) -> ObjectCode:
-        """The code of a program for processors."""
-        if isinstance(self.code, DeviceCode):
-            raise ModelError(
-                f"{self.model.name} was compiled for {self.code.target}, and this needs object code for a processor: "
-                "leave out `target`, or name another one that `cortex targets` lists."
-            )
-        return self.code
-
-    @cached_property
-    def func(self) -> Func:
-        """The program that the code computes."""
-        return self.make_func()
 
 
 class Executable(NotCopied):
@@ -100,12 +67,14 @@ class Executable(NotCopied):
         build_in_f32: Callable[[ra.Model], Compiled] | None = None,
         save: Save | None = None,
         made: tuple[Compiled, int] | None = None,
+        build_for_training: Callable[[ra.Model, int], Compiled] | None = None,
     ) -> None:
         """`made` is what was compiled earlier, and for how many threads."""
         self._trace = trace
         self._build = build
         self._build_in_f32 = build_in_f32
         self._save = save
+        self.trainings = Trainings(build_for_training)
         self._threads = checked_threads(threads)
         self._built_for = self._threads if made is None else made[1]
         self._lock = Lock()
@@ -171,6 +140,26 @@ class Executable(NotCopied):
             return Bound(loaded.output(native), native, loaded, self)
 
         return self._with_kinds(batch, bind)
+
+    def vjp(
+        self, structures: Any, *, of: Sequence[str] | None = None, threads: int | None = None
+    ) -> tuple[Output, Pullback]:
+        """What a call returns, and a function from adjoints to gradients: `out, pullback = fast.vjp(trees)`.
+
+        `pullback(h=x)` gives a dictionary like the weights, with the gradient of the sum of `x * out.h`; `x` has the
+        shape of `out.h`. Adjoints at every node are given as `pullback(nodes={"h": x})`, like `out.nodes.h`. They may
+        be given for the states named in `of`, by default all. The passes are compiled at the first call.
+        """
+        batch = batch_of(structures)
+        single = batch is not structures
+        return self.passes(
+            batch, threads, lambda kinds, nodes, team: self.trainings.vjp(kinds, nodes, single, of, team)
+        )
+
+    def passes(self, batch: Any, threads: int | None, run: Callable[[Kinds, Any, int], T]) -> T:
+        """`run` with kinds, nodes and number of threads of a call, again whenever it has met new kinds of nodes."""
+        team = self._team(threads)
+        return self._with_kinds(batch, lambda _: run(self._trace, self._nodes(batch), team))
 
     def __repr__(self) -> str:
         return f"<compiled model {self._trace.name}, {self._trace.known_kinds} kinds of nodes>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from cortex.errors import ModelError
@@ -16,6 +16,7 @@ from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import Loaded
 from cortex.runtime.output import Output
 from cortex.runtime.report import Report
+from cortex.runtime.vjp import Pullback
 
 
 class FunctionExecutable(Executable):
@@ -23,6 +24,13 @@ class FunctionExecutable(Executable):
 
     by_calls: CompiledFunction | None = None
     make_by_calls: Callable[[Weights], CompiledFunction]
+
+    def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
+        """States of the model at the root of each structure: see `Executable`."""
+        if self.by_calls is not None and type(structures) is self._node_class and out is None and threads is None:
+            found: Output = self.by_calls(structures)
+            return found
+        return super().__call__(structures, out=out, threads=threads)
 
     def _learning(self, batch: Any, single: bool, team: int, out: Any) -> Output:
         if self.by_calls is None:
@@ -53,6 +61,20 @@ class FunctionExecutable(Executable):
         if self.by_calls is not None:
             raise ModelError(f"'{self._trace.name}' is compiled by its calls, which cannot be bound; call it.")
         return super().bind(structures, out=out, threads=threads)
+
+    def vjp(
+        self, structures: Any, *, of: Sequence[str] | None = None, threads: int | None = None
+    ) -> tuple[Output, Pullback]:
+        """What a call returns, and a function from adjoints to gradients: see `Executable.vjp`."""
+        try:
+            if self.by_calls is None:
+                return super().vjp(structures, of=of, threads=threads)
+        except Beyond:
+            pass
+        raise ModelError(
+            f"'{self._trace.name}' is compiled by its calls, which have no gradients yet; what it is passed, or calls "
+            "besides itself, would have to be written as states of its children."
+        )
 
     def report(self, structures: Any) -> Report | DeviceReport:
         """What a request is made of and where its time goes: see `Executable.report`."""

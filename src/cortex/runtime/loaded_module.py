@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from cortex.errors import StructureError
+from cortex.frontend.torch.categories import WHOLE
 from cortex.frontend.torch.digest import digest, refuse_changed
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving
@@ -32,6 +33,8 @@ class LoadedModule(CalledAsModule):
         self._made: dict[Constants, tuple[Serving, Executable]] = {
             serving.constants: (serving, run) for serving, run in made
         }
+        forms = {name: what for key in self._made for name, *what in key}
+        interface.taken_whole.update(name for name, (form, *_) in forms.items() if str(form).startswith(WHOLE))
 
     def update(self, weights: Any) -> None:
         """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from cortex.ra.ir import StateDecl
+from cortex.runtime.storage import Array
 
 
 class ByState:
@@ -127,3 +130,9 @@ def output_type(names: tuple[str, ...]) -> type[Output]:
 
 def _with_arrays(names: tuple[str, ...], run: PlainRun) -> Output:
     return output_type(names)(run)
+
+
+def no_rows(names: Sequence[str], outputs: Sequence[StateDecl]) -> list[Array]:
+    """States of no structures at all."""
+    shapes = {state.name: state.type.shape for state in outputs}
+    return [np.zeros((0, *shapes[name]), np.float32) for name in names]

@@ -15,18 +15,17 @@ import numpy as np
 from cortex import _native
 from cortex.errors import ModelError, StructureError
 from cortex.frontend.model import TracedModel
-from cortex.frontend.torch.digest import digest, refuse_changed
 from cortex.frontend.torch.interface import Constants, Interface, Numbers
 from cortex.frontend.torch.serving import Serving
-from cortex.frontend.weights import Source, Weights, mapping_of
-from cortex.runtime.check_module import Example, check_module
+from cortex.frontend.weights import Source, Weights
+from cortex.runtime.check_module import Example
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
 from cortex.runtime.not_copied import NotCopied
-from cortex.runtime.output import Output
+from cortex.runtime.output import Output, no_rows
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
 from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
@@ -35,7 +34,6 @@ from cortex.schedule.schedule import Schedule
 if TYPE_CHECKING:  # torch is loaded where a module is compiled, not before
     from cortex.frontend.torch.entry import Entry
     from cortex.frontend.torch.model import TorchModel
-    from cortex.frontend.torch.torch_entry import TorchEntry
 
 Compile = Callable[[TracedModel, Any, list[Any] | None], Executable]
 Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
@@ -75,11 +73,10 @@ class CalledAsModule(NotCopied, ABC):
             self._warn_of_gradients()
         if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
             try:
-                found = loaded.direct(args)
+                if (found := loaded.direct(args)) is not NotImplemented:
+                    return found
             except _native.UnknownKind:
-                found = NotImplemented
-            if found is not NotImplemented:
-                return found
+                pass
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
@@ -88,19 +85,27 @@ class CalledAsModule(NotCopied, ABC):
         model, run = self._for(arguments)
         request = model.request(arguments)
         try:
-            states = run(request, threads=threads)
+            states = self._states(model, run, request, threads)
         except ModelError:
             if not self._takes_constants(model):
                 raise
             model, run = self._for(arguments)
             request = model.request(arguments)
-            states = run(request, threads=threads)
+            states = self._states(model, run, request, threads)
         form, names = model.result()  # after the call, which may have shown new kinds
         arrays = [states[name] for name in names]
+        self._expect_more(arguments, model, run)
         if self._interface.names_states:
             return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
-        self._expect_more(arguments, model, run)
         return form.returned(arrays, self._tensor)
+
+    def _states(self, model: TorchModel | Serving, run: Executable, request: Any, threads: int | None) -> Output:
+        """The states at the roots of a request, or of a list of them."""
+        return run(request, threads=threads)
+
+    def _joined(self, parts: Sequence[Any]) -> Any:
+        """Rows of several programs, one after the other."""
+        return np.concatenate(parts)
 
     def _expect_more(self, arguments: dict[str, Any], model: TorchModel | Serving, run: Executable) -> None:
         """A call has succeeded: have all ready for the next ones that are like it."""
@@ -201,11 +206,15 @@ class CalledAsModule(NotCopied, ABC):
 
     def _called_with_all(self, batch: list[Any], threads: int | None) -> Any:
         """What calls of a list return, a row each."""
+        if not batch and self._made and not self._interface.names_states:
+            model, run = next(iter(self._made.values()))
+            form, names = model.result()
+            return form.returned(no_rows(names, run.compiled.model.outputs), self._tensor)
         alike = self._alike(batch)
         found = []
         for model, run, _, requests in alike:
             try:
-                states = run(requests, threads=threads)
+                states = self._states(model, run, requests, threads)
             except ModelError:
                 if not self._takes_constants(model):
                     raise
@@ -223,13 +232,13 @@ class CalledAsModule(NotCopied, ABC):
                     "shapes, which cannot be rows of the same tensors; make them by lists of their own"
                 )
             order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
-            columns = [np.concatenate(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
+            columns = [self._joined(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
         return form.returned(columns, self._tensor)
 
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:
         model, run = self._for(arguments)
         request = model.request(arguments)
-        states = run(request)  # first: it may show new kinds, and modes with them
+        states = self._states(model, run, request, None)  # first: it may show new kinds, and modes with them
         return self._results_at_nodes(model, run, request, states, name)
 
     def _results_at_nodes(
@@ -275,9 +284,12 @@ class CalledAsModule(NotCopied, ABC):
         return self
 
     def train(self: Self, mode: bool = True) -> Self:
-        """Refused, unless `mode` is False: a compiled module cannot be trained."""
+        """Refused, unless `mode` is False: there is no module here whose parameters could be trained."""
         if mode:
-            raise StructureError("a compiled module cannot be trained; train the module, and call update(state_dict)")
+            raise StructureError(
+                f"{self!r} cannot be trained here: only a module that was compiled in this process can be. Compile the "
+                "module, and call train() on what that gives."
+            )
         return self
 
     def to(self: Self, device: Any = "cpu", *_: Any, **__: Any) -> Self:
@@ -357,9 +369,11 @@ class CompiledHere(CalledAsModule):
         """Have a program for each number of forward, where one for all of them does not do."""
         with self._lock:
             key = next((key for key, (each, _) in self._made.items() if each is model), None)
-            if key is None or not self._made[key][0].signature.numbers:
+            signature = None if key is None else self._made[key][0].signature
+            if key is None or signature is None or not (signature.numbers or signature.has_more_wholes()):
                 return False
-            self._by_value.add(key)
+            if not signature.has_more_wholes():
+                self._by_value.add(key)
             self._weights = self._made.pop(key)[1].given_weights
             return True
 
@@ -367,11 +381,14 @@ class CompiledHere(CalledAsModule):
         """Compile for calls like this one; with its numbers as constants where they cannot be data."""
         weights = next((run.given_weights for _, run in self._made.values()), self._weights)
         constants = self._interface.constants(arguments, "constants")
+        whole = len(self._interface.taken_whole)
         try:
             if key not in self._by_value:
                 self._made[key] = self._make(arguments, key, weights)
                 return key
         except ModelError:
+            if len(self._interface.taken_whole) > whole:
+                return self._make_for(arguments, self._known(arguments))
             if key == constants:
                 raise
         self._by_value.add(key)
@@ -383,10 +400,10 @@ class CompiledHere(CalledAsModule):
         from cortex.frontend.torch.entry import Signature
         from cortex.frontend.torch.model import TorchModel
 
-        signature = Signature.of(self._entry, arguments, key)
-        model = TorchModel(self._entry, signature)
         constants = [{self._interface.constants(x, numbers) for numbers in get_args(Numbers)} for x in self._examples]
         alike = [example for example, keys in zip(self._examples, constants, strict=True) if key in keys]
+        signature = Signature.of(self._entry, arguments, key, self._interface.taken_whole, alike)
+        model = TorchModel(self._entry, signature)
         requests = [signature.request(example) for example in alike or [arguments]]
         return model, self._compile(model, weights, requests)
 
@@ -395,105 +412,3 @@ class CompiledHere(CalledAsModule):
         named = [Example(f"examples[{i}]", example) for i, example in enumerate(self._examples)]
         for key, (model, run) in self._made.items():
             yield model, run, [each for each in named if self._known(each.arguments) == key]
-
-
-class CompiledModule(CompiledHere):
-    """A module that was compiled in this process; it returns torch tensors."""
-
-    def __init__(
-        self, entry: TorchEntry, examples: list[Any] | None, compile: Compile, save: Save, check: bool
-    ) -> None:
-        from cortex.frontend.torch.entry import as_call
-        from cortex.frontend.torch.held_tensors import digests, outside
-        from cortex.frontend.torch.torch_entry import gradients_wanted, tensor_of
-
-        calls = [as_call(example) for example in examples or []]
-        face, weights = replace(entry.interface(calls), outside=outside(entry)), Weights(entry.weights)
-        super().__init__(face, tensor_of, save, compile, weights)
-        self._entry: TorchEntry = entry
-        self._digests = digests(entry)
-        """Of tensors, as they were when the programs were compiled."""
-        self._read = self._digests
-        """The same, when the module was last read."""
-        self._is_for_training = gradients_wanted if entry.is_trained else None
-        self._examples = [self._interface.bind(call, {}) for call in calls]
-        for arguments in self._examples:
-            self._for(arguments)
-        self._weights.own()
-        if check:
-            self._check()
-
-    def _check(self) -> None:
-        """Compare with the module itself."""
-        for model, run, alike in self._examples_by_program():
-            check_module(self._entry, model, run, alike)
-
-    def update(self, weights: Any) -> None:
-        """Use these weights from now on, as a `state_dict` or the module itself has them now: see `CalledAsModule`."""
-        from cortex.frontend.torch.held_tensors import compiled_in, digests
-
-        with self._lock:
-            entry = self._entry.again(weights)
-            known = compiled_in(self._entry, self._digests)
-            if entry is not None:
-                found = digests(entry)
-                is_same = all(found.get(name) == text for name, text in known.items())
-                if is_same and self._untied(entry.weights) is None:
-                    self._take(entry.weights)
-                else:
-                    self._compile_again(entry, found)
-                self._read = digests(self._entry)
-                return
-            new = mapping_of(weights)
-            same = {name: digest(x) for name, x in new.items() if name in known}
-            refuse_changed(same, known, "Load them into the module, and call update(module).")
-            if (untied := self._untied(new)) is not None:
-                raise ModelError(
-                    f"update: '{untied[0]}' and '{untied[1]}' were one tensor when the module was compiled, and are "
-                    "different here. Load them into the module, and call update(module)."
-                )
-            self._take(new)
-            now = digests(self._entry)
-            left = [name for name in self._interface.outside if name not in new]
-            changed = next((name for name in left if now.get(name) != self._read[name]), None)
-            if changed is not None:
-                warnings.warn(
-                    f"update is given a state_dict, which does not have '{changed}'; that has changed since the module "
-                    "was read, and stays as it was in the compiled module. update(module) reads it.",
-                    stacklevel=2,
-                )
-
-    def _untied(self, weights: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Two names of one tensor of the module as it was compiled whose values are different now."""
-        first: dict[int, str] = {}
-        for name, tensor in self._entry.weights.items():
-            other = first.setdefault(id(tensor), name)
-            is_given = other != name and {name, other} <= weights.keys()
-            if is_given and digest(weights[name]) != digest(weights[other]):
-                return other, name
-        return None
-
-    def _compile_again(self, entry: TorchEntry, found: dict[str, str]) -> None:
-        """Have a module whose programs are other ones."""
-        from cortex.frontend.torch.held_tensors import outside
-
-        entry.refuse_unfit()
-        before, self._entry = self._entry, entry
-        weights, made = Weights(entry.weights), {}
-        try:
-            for key, (model, _) in self._made.items():
-                made[key] = self._make(model.signature.example, key, weights)
-                weights = made[key][1].given_weights
-        except BaseException:
-            self._entry = before
-            raise
-        for _, run in self._made.values():
-            run.retire()
-        weights.own()
-        self._made, self._weights, self._digests = made, Weights() if made else weights, found
-        self._interface = replace(self._interface, outside=outside(entry))
-
-    def _described(self) -> Interface:
-        from cortex.frontend.torch.held_tensors import compiled_in
-
-        return replace(self._interface, compiled_in=compiled_in(self._entry, self._digests))

@@ -73,6 +73,13 @@ def check(fast: Any, module: Any) -> None:
     torch.testing.assert_close(torch.as_tensor(fast(TREE)), module(TREE), rtol=1e-5, atol=1e-6)
 
 
+def test_compiling_names_what_a_state_dict_leaves_out(module: Tree, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "cortex"):
+        fast = cortex.compile(module, examples=[TREE])
+    (record,) = caplog.records
+    assert all(name in record.getMessage() for name in fast.not_in_state_dict)
+
+
 @torch.no_grad()
 def test_what_a_state_dict_leaves_out_stays(module: Tree, golden: Callable[[str, str], None]) -> None:
     fast = cortex.compile(module, examples=[TREE])

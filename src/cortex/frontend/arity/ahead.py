@@ -16,8 +16,7 @@ import numpy as np
 
 from cortex.frontend.arity.check import agrees_at
 from cortex.frontend.arity.lengths import CheckedLengths
-from cortex.frontend.arity.mentions import EXACT
-from cortex.frontend.arity.numbers import near, numbers_in
+from cortex.frontend.arity.mentions import EXACT, near, numbers_in
 from cortex.frontend.arity.told import answers_alike
 from cortex.frontend.decision import Traced
 from cortex.frontend.knowledge import Knowledge

@@ -14,8 +14,7 @@ from cortex.errors import ModelError
 from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.list_items import itemized, itemized_guard
-from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, MANY, Mentions
-from cortex.frontend.arity.numbers import near, numbers_in
+from cortex.frontend.arity.mentions import EXACT, LARGEST, LARGEST_OWN, MANY, Mentions, near, numbers_in
 from cortex.frontend.arity.pattern import find_pattern
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told
@@ -25,7 +24,6 @@ from cortex.frontend.decision import Traced
 from cortex.frontend.facts import Facts, Oracle, Seen
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
-from cortex.frontend.spans import span_at
 from cortex.frontend.trace_kind import trace_kind
 from cortex.ra.ir import Fact, Field, Hop, IsLeaf, IsNone, Item, Length, State
 
@@ -120,7 +118,7 @@ def _refuse_too_many(k: Knowledge, mentioned: Mentions, lengths: Lengths) -> Non
         return
     near = next((n for n in reversed(mentioned.numbers) if n <= count), None)
     if mentioned.periodic:
-        why, span = "this operator of whole numbers tells all numbers of children apart", span_at(*mentioned.periodic)
+        why, span = "this operator of whole numbers tells all numbers of children apart", mentioned.periodic
     elif near is not None:
         why, span = f"its code knows the number {near}, by which it can tell them apart", k.definition
     else:

@@ -18,6 +18,7 @@ from cortex.frontend.arity.agree import Lengths
 from cortex.frontend.arity.collects import rolled_collects, written_out
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.list_items import itemized, itemized_guard
+from cortex.frontend.arity.mentions import constants_of
 from cortex.frontend.arity.pattern import find_pattern, is_instance
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike, is_told, told_at
@@ -28,13 +29,14 @@ from cortex.frontend.facts import Answer, Facts, Oracle
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.trace_kind import trace_kind
+from cortex.frontend.written import codes
 from cortex.ra.ir import Fact, IsAboveLeaves, IsLeaf, IsNone, Item, Kind, Length, Test
 
 Guard = tuple[Fact, ...]
 Attempt = Callable[[Lengths, Mapping[Test, Answer]], Traced | Guard]
 """Traces a node with so many children and such facts: its kind or, where the model fails, the questions it got to."""
 
-FOUND_AT = (5, 8, 33)
+FOUND_AT = (5, 8, 13)
 """The pattern is found in traces for so many children: more than code is likely to treat by themselves."""
 
 FOUND_UP_TO = 256
@@ -43,8 +45,9 @@ FOUND_UP_TO = 256
 MOST_ANSWERS = 24
 """So many combinations of answers to such questions are traced for nodes that there are none of yet."""
 
-CHECKED_AT = (0, 1, 2, 3, 4, 6, 7)
-"""For so many the trace need not fit the pattern; where it does not, they keep kinds of their own."""
+CHECKED_AT = (0, 1)
+"""For so many the trace need not fit the pattern; where it does not, they keep kinds of their own. Other numbers are
+checked when a node first has them."""
 
 MOST_CONSTANT = 64
 """A number up to this that the code of the model mentions is checked too, and the next one: `if len(kids) > 10`."""
@@ -363,10 +366,8 @@ def _item(test: Test, lists: tuple[str, ...]) -> int | None:
 
 def _constants(code: CodeType) -> Iterator[int]:
     """The whole numbers that the code mentions, each with the next one."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _constants(constant)
-        elif type(constant) is int and 0 <= constant <= MOST_CONSTANT:
+    for constant in (x for inner in codes(code) for x in constants_of(inner)):
+        if type(constant) is int and 0 <= constant <= MOST_CONSTANT:
             yield from (constant, constant + 1)
 
 

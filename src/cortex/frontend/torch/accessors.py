@@ -191,8 +191,11 @@ class TorchAccessors(Accessors):
         return super().items(node, name)
 
     def add_name(self, other: str, name: str) -> None:
-        """`other` is a second name for the steps of `name`."""
-        self._steps[other] = self._steps[name]
+        """`other` is a second name for what `name` means."""
+        if name in self._relations:
+            self._relations[other] = self._relations[name]
+        if name in self._steps:
+            self._steps[other] = self._steps[name]
         if name in self._careful:
             self._careful.add(other)
 

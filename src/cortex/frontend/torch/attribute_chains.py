@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from cortex.errors import StructureError
 from cortex.frontend.facts import ABSENT
 from cortex.frontend.signals import Restart
-from cortex.frontend.spans import running_place, user_frame
+from cortex.frontend.spans import user_frame
 from cortex.frontend.torch.categories import is_node
 from cortex.frontend.torch.steps import NOWHERE, Along, At, Attr, Steps
+from cortex.frontend.written import running_place
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
@@ -48,8 +49,8 @@ class AttributeChains:
         if (b.tag, way) in self._known and b.accessors.name(way) not in b.model.links.itemized:
             return self._item(b, way, 0)
         frame = user_frame()
-        if frame is not None and not any(isinstance(step, At) for step in steps):
-            site = running_place(frame)
+        site = None if frame is None else running_place(frame)
+        if site is not None and not any(isinstance(step, At) for step in steps):
             if last == Attr(name) and site in b.read_at.get(steps, ()):
                 self._learn(b, steps, name)
             b.read_at.setdefault((*steps, Attr(name)), set()).add(site)

@@ -138,10 +138,12 @@ class Relation:
     start: str = ""
     """Then the relation that leads to that one."""
     added: Added | None = None
+    waiting: set[str] = field(default_factory=set)
+    """Who may depend on such calls: what they return was not known when it was traced."""
 
     def __call__(self, call: Any) -> Any:
         """The node or nodes that a call depends on by this relation, if any."""
-        return self.follow(call) if call.call_role in self.users else None
+        return self.follow(call) if call.call_role in self.users or call.call_role in self.waiting else None
 
     def follow(self, call: CallNode) -> Any:
         """The node or nodes that the relation leads to."""
@@ -211,14 +213,20 @@ class Storing:
 
 @dataclass(frozen=True)
 class Row:
-    """The row of the request's tensor `name` that the integer at `steps` from the node says, or the one at `number`."""
+    """The row of the request's tensor `name` that the integer at `steps` from the node says, or the one at `number`.
+
+    Where it is taken as a whole, it is the tensor.
+    """
 
     name: str
     steps: Steps = ()
     number: int | None = None
+    is_whole: bool = False
 
     def __call__(self, call: Any) -> Any:
         """The row, for a node of a call."""
+        if self.is_whole:
+            return call.given[self.name]
         at = follow(call.node, self.steps, call.numbers) if self.number is None else self.number
         return call.given[self.name][at]
 

@@ -79,6 +79,14 @@ def _row_form(dtype: Any, shape: tuple[int, ...] | None) -> str:
     return f"tensor {str(dtype).removeprefix('torch.')}[{sizes}]"
 
 
+WHOLE = "whole "
+
+
+def whole_form(value: Any) -> str:
+    """The element type and the shape of a tensor that is taken as a whole: `whole float32[1, 4]`."""
+    return f"{WHOLE}{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+
+
 def identity(value: Any) -> str:
     """Which member of an enumeration, or which class, a value is; of other values, of which class they are."""
     named = getattr(value, "name", None) if isinstance(value, Enum) else getattr(value, "__qualname__", None)

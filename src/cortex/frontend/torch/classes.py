@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dis
 from abc import ABCMeta
 from collections.abc import Iterator
-from functools import lru_cache
-from types import CodeType, FrameType, UnionType
+from types import FrameType, UnionType
 from typing import Any
 
 import numpy as np
 
 from cortex.frontend.builder import is_tracing
-from cortex.frontend.spans import DISPATCHERS, call_in, fail, running_instruction
+from cortex.frontend.spans import DISPATCHERS, fail
 from cortex.frontend.standin import StandIn
 from cortex.frontend.torch.if_loaded import is_torch_tensor, torch_if_loaded
+from cortex.frontend.written import instruction, passes_on, running
 
 ASKING = (isinstance, getattr)
 """Functions that ask for `__class__` on behalf of their caller."""
@@ -36,7 +35,7 @@ def is_asking_for_user(frame: FrameType) -> bool:
     code = frame.f_code
     torch = torch_if_loaded()
     is_asked = torch is not None and code is torch.is_tensor.__code__
-    return is_asked or (code.co_filename == FUNCTOOLS and _running(frame) == "LOAD_ATTR")
+    return is_asked or (code.co_filename == FUNCTOOLS and "__class__" in code.co_names)
 
 
 def asks_class(frame: FrameType) -> bool:
@@ -44,33 +43,23 @@ def asks_class(frame: FrameType) -> bool:
     code = frame.f_code
     if code.co_filename == ABSTRACT:
         return True
-    name = _running(frame)
-    if name in ("LOAD_ATTR", "MATCH_CLASS"):
+    at = running(frame)
+    step = instruction(frame) if at is None else ""
+    if isinstance(at, ast.Attribute | ast.pattern) or step in ("LOAD_ATTR", "MATCH_CLASS"):
         return True
-    if "CALL" not in name:
-        return False
-    call = call_in(frame)
-    if call is not None and _is_asking(frame, call.func):
+    if isinstance(at, ast.Call) and _is_asking(frame, at.func):
         return True
     is_rebuilt = frame.f_globals.get("isinstance") is meaning_of_isinstance
-    if not is_rebuilt and (_passes_on(code) or (call is None and "isinstance" in code.co_names)):
+    if at is None:
+        may_ask = "CALL" not in step or (not is_rebuilt and "isinstance" in code.co_names)
+    else:
+        may_ask = isinstance(at, ast.Call) and not is_rebuilt and passes_on(code, "isinstance")
+    if may_ask:
         raise fail(
             f"{code.co_name} asks for the class of a field, and does not call isinstance itself, or its source is not "
             "at hand. Call it in a function that is defined in a file: isinstance(node.x, torch.Tensor)."
         )
     return False
-
-
-def _running(frame: FrameType) -> str:
-    """The name of the instruction that runs."""
-    return dis.opname[frame.f_code.co_code[running_instruction(frame)]]
-
-
-@lru_cache(maxsize=256)
-def _passes_on(code: CodeType) -> bool:
-    """Does code hand `isinstance` to something else, rather than call it? The lowest bit says that it is called."""
-    loads = (step for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
-    return any(step.argval == "isinstance" and not (step.arg or 0) & 1 for step in loads)
 
 
 def _is_asking(frame: FrameType, x: ast.expr) -> bool:

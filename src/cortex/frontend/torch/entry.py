@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,10 +19,11 @@ from cortex.frontend.torch.interface import Constants, Interface, nodes_among
 from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.language import Language
 from cortex.frontend.torch.outside import ClassAttributes, Space
-from cortex.frontend.torch.rebuild import Scope, comparing_nodes, names_in
+from cortex.frontend.torch.rebuild import Scope, comparing_nodes
 from cortex.frontend.torch.rewrite_is import rewrite_is
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request
+from cortex.frontend.written import names_in
 
 if TYPE_CHECKING:
     from cortex.frontend.model import RecursiveModel
@@ -163,10 +164,34 @@ class Signature:
     tensors: tuple[str, ...]
     numbers: tuple[str, ...] = ()
     """Those that are data of the request."""
+    whole: frozenset[str] = frozenset()
+    """Tensors that are taken as a whole, rather than by rows."""
+    taken_whole: set[str] = field(default_factory=set)
+    """The same, of all calls of the module; tracing adds to it."""
+    fixed: frozenset[str] = frozenset()
+    """Tensors that have the same shape in all examples."""
+    by_rows: set[str] = field(default_factory=set)
+    """Tensors of which nodes take rows."""
+
+    def has_more_wholes(self) -> bool:
+        """Has a trace taken another of its tensors as a whole?"""
+        return not self.taken_whole.intersection(self.tensors) <= self.whole
+
+    def take_whole(self, names: Iterable[str]) -> None:
+        """Have tensors of a fixed shape as a whole from the next trace on, unless nodes take rows of them."""
+        if all(name in self.fixed and name not in self.by_rows for name in names):
+            self.taken_whole.update(names)
 
     @classmethod
-    def of(cls, entry: Entry, arguments: dict[str, Any], constants: Constants) -> Signature:
-        """From the arguments of a call, and what they are."""
+    def of(
+        cls,
+        entry: Entry,
+        arguments: dict[str, Any],
+        constants: Constants,
+        taken_whole: set[str] | None = None,
+        alike: Sequence[dict[str, Any]] = (),
+    ) -> Signature:
+        """From the arguments of a call, what they are, and examples of such calls."""
         nodes = nodes_among(arguments)
         if not nodes:
             given = ", ".join(f"'{name}' is a {type(value).__name__}" for name, value in arguments.items())
@@ -184,7 +209,10 @@ class Signature:
                 )
         tensors = tuple(name for name, value in arguments.items() if is_data(value))
         numbers = tuple(name for name, *what in constants if what in (["int"], ["float"]))
-        return cls(arguments, nodes, tensors, numbers)
+        shapes = {name: {tuple(x[name].shape) for x in (arguments, *alike)} for name in tensors}
+        fixed = frozenset(name for name, found in shapes.items() if len(found) == 1)
+        taken_whole = set() if taken_whole is None else taken_whole
+        return cls(arguments, nodes, tensors, numbers, frozenset(taken_whole).intersection(tensors), taken_whole, fixed)
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """A call, ready to be walked."""

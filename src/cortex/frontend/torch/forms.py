@@ -114,6 +114,8 @@ def typed(state: Any, kind: str | None) -> Any:
     """A state, an array of float32, as an array of the element type that was stored in it."""
     if kind is None:
         return state
+    if hasattr(state, "detach"):
+        state = state.detach().numpy()
     if kind != "bool" and not (abs(state) < EXACT).all():
         raise StructureError(
             f"the result has an integer that is not below {EXACT}, or is none. Integers are computed in single "

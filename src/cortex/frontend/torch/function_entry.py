@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cortex.frontend.spans import fail
 from cortex.frontend.torch.entry import Entry, as_call
 from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.kept_objects import closed_over
@@ -68,10 +67,5 @@ def with_weights(
     model: RecursiveModel, args: tuple[Any, ...], kwargs: Mapping[str, Any], weights: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The arguments of a call of a model function, which need not say what the weights are."""
-    try:
-        given = model.signature.bind_partial(*args, **kwargs).arguments
-    except TypeError as error:
-        raise fail(f"call of {model.name}{model.signature}: {error}.") from None
-    if model.node_parameter not in given:
-        raise fail(f"{model.name} is called without a node. Call it on a child: {model.name}(node.left).")
+    given = model.given(args, kwargs, f"a child: {model.name}(node.left)")
     return {**dict.fromkeys(model.weight_parameters, next(iter(weights.values()), None)), **given}

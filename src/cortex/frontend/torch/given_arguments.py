@@ -21,7 +21,7 @@ def given_argument(b: TorchBuilder, name: str, value: Any, forms: dict[str, Form
     if name in forms:
         return Passed(forms[name])
     if is_of_request(value):
-        return Inherited(value._cortex_functions)
+        return Inherited(value._cortex_key)
     if isinstance(value, TorchNode | NodeList | NodeTuple):
         raise fail(f"argument '{name}' of a recursive call is a node too; one node per call is accepted.")
     if type(value) is tuple:

@@ -20,7 +20,7 @@ from cortex.frontend.spans import is_library
 from cortex.frontend.torch.digest import digest
 from cortex.frontend.torch.if_loaded import torchs_own
 from cortex.frontend.torch.outside import ClassAttributes
-from cortex.frontend.torch.rebuild import names_in
+from cortex.frontend.written import names_in
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.entry import Entry

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from cortex.errors import ModelError, StructureError
-from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form
+from cortex.frontend.torch.categories import PLAIN, is_data, is_node, row_form, whole_form
 from cortex.frontend.torch.collections_passed import FRESH, Content
 
 Constants = tuple[tuple[Any, ...], ...]
@@ -40,6 +40,8 @@ class Interface:
     """Digests of the tensors whose elements are part of the program; see held_tensors.py."""
     names_states: bool = False
     """Is it a model function, whose results are states by name?"""
+    taken_whole: set[str] = field(default_factory=set)
+    """Tensors that are taken as a whole, so that calls with another shape are compiled separately."""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by parameter, defaults included."""
@@ -97,7 +99,7 @@ class Interface:
         for name, value in arguments.items():
             kind = self.kinds.get(type(value))
             if kind is not None:
-                found.append((name, row_form(value) if kind == "tensor" else kind))
+                found.append((name, self._form(name, value) if kind == "tensor" else kind))
                 continue
             if type(value) in FRESH:
                 if nodes is None:
@@ -113,10 +115,13 @@ class Interface:
                 found.append((name, type(value), value))
                 continue
             what = "tensor" if is_data(value) else "node"
-            found.append((name, row_form(value) if what == "tensor" else what))
+            found.append((name, self._form(name, value) if what == "tensor" else what))
             if type(value) not in FRESH:
                 self._remember(type(value), what)
         return tuple(found)
+
+    def _form(self, name: str, value: Any) -> str:
+        return whole_form(value) if name in self.taken_whole else row_form(value)
 
     def _is_usual(self, name: str, value: Any, numbers: Numbers) -> bool:
         """Is it the default of a parameter, where such numbers are constants?"""

@@ -64,8 +64,12 @@ class Language(ABC):
         """A state as the tensor of the element type that was stored in it; None is float32."""
 
     @abstractmethod
-    def request_tensor(self, name: str, sample: Any, functions: tuple[Any, ...] = ()) -> Any:
-        """What stands for an array that is given beside the structure."""
+    def request_tensor(self, name: str, sample: Any, is_whole: bool) -> Any:
+        """What stands for an array that is given beside the structure; by rows, or as a whole."""
+
+    def passed_on(self, name: str, key: tuple[Any, ...], sample: Callable[[str], Any]) -> Any:
+        """What stands for such an array in a call that is passed it."""
+        raise array_beside(name)
 
     def known(self, x: Any) -> Any:
         """`x` with numbers in place of what stands for them."""
@@ -110,7 +114,7 @@ class OwnTensors(Language):
         """The state."""
         return Tensor(state)
 
-    def request_tensor(self, name: str, sample: Any, functions: tuple[Any, ...] = ()) -> Any:
+    def request_tensor(self, name: str, sample: Any, is_whole: bool) -> Any:
         """Refuse: arrays of a model function are weights, or fields."""
         raise array_beside(name)
 

@@ -53,8 +53,8 @@ class Links:
         """All of them, by name."""
         self._split: set[str] = set()
         """Roles whose computed arguments for other calls are nodes of their own."""
-        self._supposed: set[str] = set()
-        """Roles whose results were waited for, when it was not known whether anything depends on them."""
+        self._waits = 0
+        """How often a result was waited for that was not known."""
         self._asked: set[str] = set()
         """Roles of which it matters on what nodes they are called."""
         self._sharing: set[str] = set()
@@ -88,12 +88,12 @@ class Links:
         self._by_kind.clear()
         self.decided_by.clear()
         self._split.clear()
-        self._supposed.clear()
 
     def forgotten(self) -> None:
         """What results depend on has to be found again."""
         for relation in self.relations.values():
             relation.users.clear()
+            relation.waiting.clear()
         self._traces.clear()
         self._numbers.clear()
         self._numbers_by_kind.clear()
@@ -102,8 +102,8 @@ class Links:
 
     @property
     def uses(self) -> int:
-        """In how many roles results depend on what relations lead to, counted for each relation."""
-        return sum(len(relation.users) for relation in self.relations.values())
+        """In how many roles results depend on what relations lead to, or may, counted for each relation."""
+        return self._waits + sum(len(relation.users) for relation in self.relations.values())
 
     def is_split(self, tag: str) -> bool:
         """Are the arguments that calls of this role compute for others nodes of their own?"""
@@ -133,8 +133,7 @@ class Links:
                 self.ask_who_called([role.tag])
             name, is_list = self._relation(b, role, steps, looks_up=looks_up, cut=cut)
             if role.result is None:
-                self._supposed.add(role.tag)
-                self._use(b, name)
+                self._wait(b, name)
         else:
             is_list = self._is_item(b, steps)
             way = steps[:-1] if is_list else steps
@@ -179,6 +178,22 @@ class Links:
         self._note(b, name, relation.is_list)
         if relation.start:
             self._use(b, relation.start)
+
+    def _wait(self, b: TorchBuilder, name: str) -> None:
+        """The results of these calls may depend on those that a relation leads to, once they are known."""
+        waiting = self.relations[name].waiting
+        self._waits += b.tag not in waiting
+        waiting.add(b.tag)
+        self._note(b, name, self.relations[name].is_list)
+
+    def _end_waiting(self, b: TorchBuilder) -> None:
+        """What calls of this role return is known: only what depends on them leads to them from now on."""
+        for name, relation in self.relations.items():
+            if relation.role == b.role.tag and relation.waiting:
+                relation.waiting.clear()
+                if not relation.users:
+                    b.knowledge.slots.pop(name, None)
+                    b.knowledge.lists.pop(name, None)
 
     def _note(self, b: TorchBuilder, name: str, is_list: bool) -> None:
         b.knowledge.note_list(name) if is_list else b.knowledge.note_slot(name)
@@ -315,10 +330,8 @@ class Links:
             if relation is not None:
                 b.knowledge.same_length[name] = base
             b.facts.ask(Length(name))
-        if b.role.tag in self._supposed and b.role.result is not None:
-            self._supposed.discard(b.role.tag)
-            self._split.clear()  # what was split because of what was supposed may do without
-            raise Restart
+        if b.role.result is not None:
+            self._end_waiting(b)
 
     def _refuse_waiting(self, b: TorchBuilder) -> None:
         """Refuse calls that wait for the results of those that read what they store."""

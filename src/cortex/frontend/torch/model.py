@@ -17,7 +17,6 @@ from cortex.frontend.facts import Facts, Seen
 from cortex.frontend.handled import no_handled_errors
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.model import RecursiveModel, Results, TracedModel
-from cortex.frontend.node_identity import codes
 from cortex.frontend.signals import NeedsStates, Restart
 from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
@@ -29,7 +28,7 @@ from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
 from cortex.frontend.torch.collected import Collecting, collect_outside
 from cortex.frontend.torch.collections_passed import FRESH, Content, copied
-from cortex.frontend.torch.confirm import Once, confirm
+from cortex.frontend.torch.confirm import TracedOnce
 from cortex.frontend.torch.data_arguments import DataArguments
 from cortex.frontend.torch.dictionaries import dictionaries
 from cortex.frontend.torch.entry import Entry, Signature
@@ -58,6 +57,7 @@ from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
+from cortex.frontend.written import codes
 from cortex.ra.ir import IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
@@ -67,8 +67,7 @@ MOST_ROLES = 64
 class TorchModel(TracedModel):
     """The routines, roles and modes of one module, learned while it is traced."""
 
-    explores = False
-    starts_from_nodes = False
+    explores = starts_from_nodes = False
 
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
@@ -81,13 +80,17 @@ class TorchModel(TracedModel):
         self.written: set[str] = set()  # attributes that the code sets on nodes
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()
-        self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
+        self.changes, self.in_place, self.data, self.stored_before = (
+            Changes(),
+            InPlace(),
+            DataArguments(),
+            StoredBefore(),
+        )
         self.array_forms, self.texts, self.chains = ArrayForms(), Texts(), AttributeChains()
-        self._late, self._tables, self.stored_before = LateQuestions(), Tables(), StoredBefore()
+        self._late, self._tables, self._once = LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories: dict[Steps, str] = {}
         self._roles: dict[tuple[Any, ...], Role] = {}
-        self._unconfirmed: list[Once] = []  # traced once
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
@@ -156,8 +159,9 @@ class TorchModel(TracedModel):
         k.slots.clear()
         k.lists.clear()
         self.links.forgotten()
+        self.counts.forgotten()
         self._late.forget()
-        self._unconfirmed.clear()
+        self._once.forget()
 
     def uses(self) -> int:
         """In how many roles results depend on what relations lead to, counted for each relation."""
@@ -176,10 +180,12 @@ class TorchModel(TracedModel):
         values, b = self._traced(k, facts)
         if type(oracle := facts.oracle) is Seen:
             self.counts.check(b, lets_of(values), lambda facts: self._traced(k, facts), is_draft=k.is_draft)
-            if not k.is_draft:
+            if k.is_draft:
+                self._once.draft((b.tag, facts.guard()), b.lets)
+            else:
                 looks = deciding(b, lets_of(values), lambda rehearsal: self._rehearsed(k, Facts(oracle), rehearsal))
                 self.links.look_at(b, looks)
-                self._unconfirmed.append((oracle, b.lets))
+                self._once.add((b.tag, facts.guard()), oracle, b.lets)
         types = tuple(TensorType(value.shape) for value in values.values())
         return StateForm("named", tuple(values), types), values, b
 
@@ -193,8 +199,7 @@ class TorchModel(TracedModel):
 
     def confirm(self, k: Knowledge) -> None:
         """Refuse a module that computes something else for the same nodes."""
-        traced, self._unconfirmed = self._unconfirmed, []
-        confirm(self.name, traced, lambda oracle: self._traced(k, Facts(oracle))[1].lets)
+        self._once.confirm(self.name, lambda oracle: self._traced(k, Facts(oracle))[1].lets)
 
     def look_ahead(self) -> bool:
         """Lists may be longer than any that was seen."""
@@ -323,7 +328,7 @@ class TorchModel(TracedModel):
             if name in self.signature.nodes or name in self.signature.numbers:
                 found[name] = present(b, (Attr(argument(name)),))
             elif name in self.signature.tensors:
-                found[name] = b.language.request_tensor(name, value)
+                found[name] = b.language.request_tensor(name, value, name in self.signature.whole)
             else:
                 found[name] = self._tables.argument(name, deepcopy(value)) if type(value) in FRESH else value
         return found
@@ -342,8 +347,8 @@ class TorchModel(TracedModel):
                     raise NeedsStates
                 states = (b.emit(State(n, (Slot("call_from"),)), self._passed_types[n].shape) for n in names)
                 return form.rebuild([b.language.of_type(x, kind) for x, kind in zip(states, form.types(), strict=True)])
-            case Inherited(functions):
-                return b.language.request_tensor(name, self._node(b).given[name], functions)
+            case Inherited(key):
+                return b.language.passed_on(name, key, self._node(b).given.__getitem__)
             case Collecting():
                 return blurred(list, f"'{name}'")
             case Content(_, content):

@@ -12,17 +12,17 @@ rebind (`nonlocal`) are known to the outer run alone; such functions are left as
 
 from __future__ import annotations
 
-import dis
+import ast
 import inspect
 from collections.abc import Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from cortex.frontend.builder import builder, is_tracing
+from cortex.frontend.node_identity import is_bound
 from cortex.frontend.torch.routines import Routine, unwrapped
+from cortex.frontend.written import inside, with_inner, written
 
-BETWEEN = ("PRECALL", "CALL", "CACHE", "COPY")
-"""What stands between making a function and naming it: decorators."""
 OUTER = "outer_"
 """Before the name of a variable that is also a parameter."""
 
@@ -81,7 +81,7 @@ class Nested:
             elif name not in functions:
                 functions[name] = function
                 cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-                todo |= {n: cell.cell_contents for n, cell in cells if n not in others and _is_bound(cell)}
+                todo |= {n: cell.cell_contents for n, cell in cells if n not in others and is_bound(cell)}
         return functions, dict(sorted(others.items()))
 
 
@@ -113,13 +113,6 @@ def _routine(
 def _outer(code: CodeType, variable: str) -> str:
     """The parameter that a variable of the outer function becomes."""
     return OUTER + variable if variable in code.co_varnames else variable
-
-
-def _is_bound(cell: CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def _parameters(code: CodeType) -> Iterator[str]:
@@ -156,38 +149,43 @@ def _arguments(code: CodeType, found: Mapping[str, Any]) -> tuple[tuple[Any, ...
 def _recursive(code: CodeType) -> dict[CodeType, str]:
     """The inner functions that reach themselves through variables of this code, with their names."""
     named = dict(_named(code))
-    used = {name: set(const.co_freevars) for name, const in named.items()}
+    used = {const: set(const.co_freevars) for const in named}
     for _ in named:
         for variables in used.values():
-            variables |= {further for name in variables & set(named) for further in used[name]}
-    rebound = {v for const in code.co_consts if isinstance(const, CodeType) for v in _rebound(const)}
+            variables |= {further for const, name in named.items() if name in variables for further in used[const]}
+    rebound = _rebound(code) if named else set()
     return {
         const: name
-        for name, const in named.items()
-        if name in used[name] and not rebound & used[name] and not const.co_flags & inspect.CO_GENERATOR
+        for const, name in named.items()
+        if name in used[const] and not rebound & used[const] and not const.co_flags & inspect.CO_GENERATOR
     }
 
 
-def _named(code: CodeType) -> Iterator[tuple[str, CodeType]]:
-    made: CodeType | None = None
-    before: Any = None
-    for step in dis.get_instructions(code):
-        if step.opname == "MAKE_FUNCTION":
-            made = before
-        elif step.opname == "STORE_DEREF" and isinstance(made, CodeType) and step.argval in code.co_cellvars:
-            yield step.argval, made
-            made = None
-        elif step.opname not in BETWEEN:
-            made = None
-        if step.opname == "LOAD_CONST":
-            before = step.argval
+def _named(code: CodeType) -> Iterator[tuple[CodeType, str]]:
+    """The functions that are kept in variables that inner functions use, and the names of these.
+
+    A `def` has the name of its variable. Lambdas are known by the assignment in the source, where that is at hand.
+    """
+    inner = [x for x in code.co_consts if isinstance(x, CodeType) and x.co_flags & inspect.CO_OPTIMIZED]
+    yield from ((x, x.co_name) for x in inner if x.co_name in code.co_cellvars)
+    lambdas = {written(x): x for x in inner if x.co_name == "<lambda>"}
+    outer = written(code) if lambdas else None
+    for x in () if outer is None else inside(outer):
+        match x:
+            case ast.Assign(targets=[ast.Name(id=name)], value=made) if made in lambdas and name in code.co_cellvars:
+                yield lambdas[made], name
 
 
-def _rebound(code: CodeType) -> Iterator[str]:
-    """Variables of outer functions that code binds anew."""
-    for step in dis.get_instructions(code):
-        if step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval in code.co_freevars:
-            yield step.argval
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from _rebound(const)
+def _rebound(code: CodeType) -> set[str]:
+    """Variables of this code that functions inside it may bind anew; all of them where the source is not at hand."""
+    outer = written(code)
+    if outer is None:
+        return set(code.co_cellvars)
+    found: set[str] = set()
+    for x in with_inner(outer):
+        match x:
+            case ast.Nonlocal(names=names):
+                found |= set(names)
+            case ast.NamedExpr(target=ast.Name(id=name)):  # in a comprehension, of the function around it
+                found.add(name)
+    return found

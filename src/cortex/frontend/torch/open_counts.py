@@ -33,7 +33,7 @@ from cortex.ra.ir import Value as ValueOf
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
 
-BOUNDS = (12, 32)
+BOUNDS = (6, 12, 32)
 """Above the last of them, each number is a kind of its own."""
 TRIED = (1, 2, 3)
 """Where these numbers make no difference, the others are tried."""
@@ -51,6 +51,8 @@ class OpenCounts:
     def __init__(self) -> None:
         self._open: dict[tuple[str, Steps], int] = {}
         """With their bounds."""
+        self._drafted: dict[tuple[str, Steps], int] = {}
+        """Those that a draft has found: they are open once everything is traced again."""
         self._least = BOUNDS[0]
         self._closed: set[tuple[str, Steps]] = set()
         self._found_right: set[tuple[Any, ...]] = set()
@@ -61,8 +63,14 @@ class OpenCounts:
     def clear(self) -> None:
         """Start again with other nodes."""
         self._open.clear()
+        self._drafted.clear()
         self._closed.clear()
         self._found_right.clear()
+
+    def forgotten(self) -> None:
+        """Everything is traced again."""
+        self._open |= self._drafted
+        self._drafted.clear()
 
     def raise_bounds(self) -> bool:
         """Have the last bound for all lists, for numbers that nobody can trace later; True if that changes anything."""
@@ -113,7 +121,7 @@ class OpenCounts:
                 continue
             if not any(cut.steps[:-1] == steps for cut in b.cuts) or b.where(steps)[1]:
                 continue
-            if bound is not None and (is_draft or len(place) > bound):
+            if key in self._drafted or (bound is not None and (is_draft or len(place) > bound)):
                 continue
             known = (b.tag, steps, bound, self._told_apart(b, _asked(b, steps, bound)))
             if known in self._found_right:
@@ -131,11 +139,12 @@ class OpenCounts:
                 self._found_right.add(known)
                 continue
             if is_right:
-                self._open[key] = next(each for each in BOUNDS if each >= max(len(place), self._least))
+                opened = self._drafted if is_draft else self._open
+                opened[key] = next(each for each in BOUNDS if each >= max(len(place), self._least))
             else:
                 self._closed.add(key)
                 self._open.pop(key, None)
-            if is_right or bound is not None:
+            if (is_right and not is_draft) or bound is not None:
                 raise Restart
 
 

@@ -9,10 +9,9 @@ own.
 from __future__ import annotations
 
 import builtins
-import dis
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -37,6 +36,7 @@ from cortex.frontend.torch.rewrite_is import NAME, rewrite_is
 from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.standins import NodeField, TorchNode
 from cortex.frontend.torch.unknown import known_length
+from cortex.frontend.written import names_in, passes_on
 
 
 class Scope(dict[str, Any]):
@@ -160,9 +160,9 @@ class Rebuilt:
         for name in names:
             if isinstance(scope.get(name), RecursiveModel):
                 self._find(scope[name])
-        meanings, called = {**MEANINGS, **self._language.meanings}, CONVERSIONS
+        meanings = {**MEANINGS, **self._language.meanings}
+        meanings |= {name: meant for name, meant in CONVERSIONS.items() if not passes_on(function.__code__, name)}
         own |= {name: meant for name, meant in meanings.items() if name in names and name not in scope}
-        own |= {n: meant for n, meant in called.items() if n in names and n not in scope and _is_called(function, n)}
         own |= {name: meant for name in names if (meant := self._meant(scope.get(name), names)) is not None}
         refused = {name: self._language.refusal(scope.get(name), name) for name in names}
         own |= {name: _refusing(said) for name, said in refused.items() if said is not None}
@@ -239,26 +239,3 @@ def written_name(function: FunctionType) -> str:
 
 def _is_users(x: Any) -> bool:
     return isinstance(x, FunctionType) and is_users(x)
-
-
-def _is_called(function: FunctionType, name: str) -> bool:
-    """Is a global name called wherever the code uses it?"""
-    return all(is_called for loaded, is_called in _loads(function.__code__) if loaded == name)
-
-
-def _loads(code: CodeType) -> Iterator[tuple[str, bool]]:
-    """The global names that code reads, and whether it calls what it finds there: the lowest bit of the argument."""
-    for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield step.argval, step.opname == "LOAD_GLOBAL" and bool((step.arg or 0) & 1)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _loads(constant)
-
-
-def names_in(code: CodeType) -> Iterator[str]:
-    """The global names that a function, and the functions inside it, may use."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)

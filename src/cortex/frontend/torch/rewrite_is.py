@@ -3,22 +3,20 @@
 before:  if node.parent.left is node:
 after:   if _cortex_is(node.parent.left, node):
 
-Comparisons with None, texts and the like stay. Lines and columns stay too, so that messages show the user's own text.
+Comparisons with None stay. Lines and columns stay too, so that messages show the user's own text.
 """
 
 from __future__ import annotations
 import __future__
 
 import ast
-import dis
-import linecache
 from copy import deepcopy
 from functools import lru_cache
 from types import CodeType
 
 from cortex.errors import ModelError
-from cortex.frontend.node_identity import codes
-from cortex.frontend.spans import span_at
+from cortex.frontend.node_identity import first_is, needs_meaning
+from cortex.frontend.written import codes, written
 
 NAME = "_cortex_is"
 """The global name that the calls use."""
@@ -26,60 +24,23 @@ NAME = "_cortex_is"
 FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
-def _compares_objects(code: CodeType) -> tuple[CodeType, int] | None:
-    """The first `is` between objects: in which code, and at which offset; None without any."""
-    for inner in codes(code):
-        before = None
-        for step in dis.get_instructions(inner):
-            if step.opname == "IS_OP" and before is not None and not _is_left(*before):
-                return inner, step.offset
-            before = before if step.opname in ("CACHE", "EXTENDED_ARG") else (step.opname, step.argval)
-    return None
-
-
-@lru_cache(maxsize=512)
-def tells_truth(code: CodeType) -> bool:
-    """Does code compare with True or False by `is`, before or after it is rewritten?"""
-    is_there = any(type(value) is bool for inner in codes(code) for value in inner.co_consts)
-    return is_there and (_compares_objects(code) is not None or any(NAME in inner.co_names for inner in codes(code)))
-
-
-def _is_left(opname: str, value: object) -> bool:
-    """Does an operand of `is` say that Python itself may decide? A field may hold True or False, or what equals it."""
-    return opname == "LOAD_CONST" and type(value) is not bool
-
-
 def rewrite_is(code: CodeType) -> CodeType:
     """The code with calls of `NAME` in place of `is`; itself where it compares no objects."""
-    where = _compares_objects(code)
-    return code if where is None else _rewritten(code, *where)
+    return code if first_is(code) is None else _rewritten(code)
 
 
 @lru_cache(maxsize=512)
-def _rewritten(code: CodeType, inside: CodeType, at: int) -> CodeType:
-    found = [f for f in _functions(code.co_filename) if (f.name, _first_line(f)) == (code.co_name, code.co_firstlineno)]
-    made = _compiled(found[0], code) if found else None
+def _rewritten(code: CodeType) -> CodeType:
+    found = written(code)
+    made = _compiled(found, code) if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) else None
     if made is None or set(made.co_freevars) != set(code.co_freevars):
         raise ModelError(
             f"{code.co_name} compares objects by `is`, and its source is not at hand, or is a lambda. Compare nodes "
             "by ==, or fields of them, or define it by `def` in a file.",
-            span_at(inside, at),
+            first_is(code),
         )
     assert made.co_freevars == code.co_freevars  # both are sorted
     return made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
-
-
-@lru_cache(maxsize=64)
-def _functions(file: str) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:  # a notebook's magic, or a file that has changed meanwhile
-        return ()
-    return tuple(x for x in ast.walk(tree) if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
-def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
 
 
 class _Rewriting(ast.NodeTransformer):
@@ -93,8 +54,7 @@ class _Rewriting(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _part(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
-        is_constant = any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in (left, right))
-        if is_constant or not isinstance(op, ast.Is | ast.IsNot):
+        if not needs_meaning(left, op, right):
             return ast.Compare(left, [op], [right])
         call = ast.Call(ast.Name(NAME, ast.Load()), [left, right], [])
         return call if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), call)

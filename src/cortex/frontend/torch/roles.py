@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
@@ -15,9 +15,6 @@ from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.weight_space import WeightSpace
 from cortex.ra.ir import Fact, TensorType
-
-if TYPE_CHECKING:
-    from cortex.frontend.torch.request_tensor import RowFunction
 
 Part: TypeAlias = tuple[str, int]
 """A tensor that a call leaves: the attribute that it stores, "" for its result, and the number in its form."""
@@ -34,7 +31,7 @@ class Passed:
 class Inherited:
     """An argument that is a tensor of the request, which calls pass on, with what was done to it row by row."""
 
-    functions: tuple[RowFunction, ...] = ()
+    key: tuple[Any, ...]
 
 
 @dataclass(eq=False)

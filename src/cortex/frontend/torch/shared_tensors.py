@@ -69,7 +69,10 @@ def freeze(what: str, value: Any) -> None:
 
 
 def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
-    """Learn what callers share with a call that has returned `result`; trace everything again if that is new."""
+    """Learn what callers share with a call that has returned `result`.
+
+    Everything is traced again if that is new and callers have seen results of such calls before.
+    """
     role = b.role
     seen: dict[int, str] = {}
     memos = {remembered(name): f"what '{name}' remembers" for name in role.changes}
@@ -89,7 +92,8 @@ def learn_sharing(b: TorchBuilder, result: Any, given: dict[str, Any]) -> None:
     if kept - role.keeps or (shared and not role.shares) or (is_other and len(role.sharings) > 1):
         role.keeps |= kept
         role.shares = role.shares or shared
-        b.model.restart()
+        if role.result is not None:
+            b.model.restart()
 
 
 def _sharing(b: TorchBuilder, result: Any, arguments: set[int]) -> frozenset[tuple[Part, Part]] | None:

@@ -18,6 +18,7 @@ from cortex.frontend.builder import Value, asked_by_user, builder
 from cortex.frontend.computed import Computed, Constant, constant
 from cortex.frontend.facts import ABSENT, Path, Seen
 from cortex.frontend.field_arithmetic import common, is_spread
+from cortex.frontend.node_identity import tells_truth
 from cortex.frontend.signals import NeedsExample
 from cortex.frontend.spans import fail, is_printing, user_span
 from cortex.frontend.standin import OF_ARRAYS, Attribute, IndexableAttribute, Place
@@ -28,7 +29,6 @@ from cortex.frontend.torch.identity import HASH, is_equal, is_same
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
 from cortex.frontend.torch.node_methods import Method, TextMethod
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
-from cortex.frontend.torch.rewrite_is import tells_truth
 from cortex.frontend.torch.steps import (
     CATEGORY,
     CLASS,

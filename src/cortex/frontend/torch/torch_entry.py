@@ -103,6 +103,17 @@ class TorchEntry(Entry):
         bound = inspect.BoundArguments(self.routine.signature, OrderedDict(arguments))
         return self.modules[""](*bound.args, **bound.kwargs)
 
+    def current_weights(self) -> dict[str, torch.Tensor]:
+        """The tensors that its modules have now, by the names of those that they had."""
+        found = dict(self.weights)
+        for name, module in self.modules.items():
+            found |= {f"{name}.{key}" if name else key: tensor for key, tensor in _tensors(module).items()}
+        return found
+
+    def modes(self) -> tuple[bool, ...]:
+        """Which of the modules are in training mode."""
+        return tuple(part.training for module in self.modules.values() for part in module.modules())
+
     @property
     def is_trained(self) -> bool:
         """Has it parameters that gradients are computed for?"""

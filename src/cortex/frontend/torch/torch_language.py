@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -20,7 +20,8 @@ from cortex.frontend.torch.language import Language, chosen
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.node_field import IndexableTorchNodeField, TorchNodeField
 from cortex.frontend.torch.number import as_field, as_number, known
-from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow
+from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow, passed_on
+from cortex.frontend.torch.row_wise import Rows
 from cortex.frontend.torch.state_types import element_type, exact, of_type
 from cortex.frontend.torch.tensor import TorchTensor
 
@@ -28,6 +29,8 @@ from cortex.frontend.torch.tensor import TorchTensor
 def from_numpy(x: Any) -> Any:
     """What `torch.from_numpy` means: it takes real arrays only, and says nothing to what stands for one."""
     sample = x._cortex_sample() if isinstance(x, Attribute) else x
+    if isinstance(x, RequestTensor):
+        return x
     if isinstance(x, TorchTensor) or (x is not sample and isinstance(sample, np.ndarray)):
         return torch.as_tensor(x)
     return torch.from_numpy(sample)
@@ -69,7 +72,7 @@ class TorchTensors(Language):
 
     def is_tensor(self, x: Any) -> bool:
         """Is it a tensor, an array, or a field of a node?"""
-        return isinstance(x, torch.Tensor | Attribute | np.ndarray)
+        return isinstance(x, torch.Tensor | Attribute | np.ndarray | RequestTensor)
 
     def element_type(self, x: Any) -> str:
         """The element type of a tensor; Python's numbers and arrays count as floats."""
@@ -82,6 +85,8 @@ class TorchTensors(Language):
         return as_float(exact(self._symbolic(x))._cortex_value())
 
     def _symbolic(self, x: Any) -> Any:
+        if isinstance(x, RequestTensor):
+            return x._cortex_tensor()
         dispatch: Any = TORCH.get()
         return dispatch.symbolic(x)
 
@@ -89,9 +94,15 @@ class TorchTensors(Language):
         """A state as the tensor of the element type that was stored in it."""
         return of_type(state, kind)
 
-    def request_tensor(self, name: str, sample: Any, functions: tuple[Any, ...] = ()) -> RequestTensor:
-        """What stands for a tensor that is given beside the structure."""
-        return RequestTensor(name, sample, functions)
+    def request_tensor(self, name: str, sample: Any, is_whole: bool) -> RequestTensor:
+        """What stands for a tensor that is given beside the structure; by rows, or as a whole."""
+        is_whole = is_whole or not len(sample.shape)
+        key = ("whole",) if is_whole else (Rows("#0"), (), torch.float32)
+        return passed_on(name, key, lambda _: sample)
+
+    def passed_on(self, name: str, key: tuple[Any, ...], sample: Callable[[str], Any]) -> RequestTensor:
+        """What stands for such a tensor in a call that is passed it."""
+        return passed_on(name, key, sample)
 
     def known(self, x: Any) -> Any:
         """`x` with numbers in place of what stands for them."""

@@ -206,9 +206,9 @@ class TorchBuilder(Builder):
         constant = constant_result(self, role, steps, dict(numbers))
         if constant is not None:
             return constant.rebuild([])
-        inherits = {name: x._cortex_name for name, x in arguments.items() if is_of_request(x)}
+        inherits = [pair for name, x in arguments.items() if is_of_request(x) for pair in x._cortex_inherits(name)]
         values = {name: values for name, (_, values) in passed.items()}
-        cut = Cut(role, steps, values, tuple(inherits.items()), len(self.facts.known), numbers)
+        cut = Cut(role, steps, values, tuple(inherits), len(self.facts.known), numbers)
         self.cuts.append(cut)
         if self.rehearsal is None:
             self.model.note_call(self, cut)

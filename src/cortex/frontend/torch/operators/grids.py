@@ -15,6 +15,7 @@ from cortex.frontend.pointwise import arithmetic, comparison, fill
 from cortex.frontend.reduction import reduce
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.refusals import GRIDS, Unsupported
+from cortex.frontend.torch.tensor import TorchTensor
 from cortex.ra.ir import Param
 
 MOST_PLACES = 256
@@ -53,7 +54,7 @@ def _sizes(x: Value, kernel: Sequence[int], stride: Sequence[int], dilation: Seq
 
 
 def _convolution(
-    input: Any, weight: Any, bias: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+    input: TorchTensor, weight: Any, bias: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
     transposed: bool, output_padding: Sequence[int], groups: int,
 ) -> Value:  # fmt: skip
     """One product of the weights with all windows side by side."""
@@ -94,7 +95,7 @@ def _settled(given: Sequence[int], rank: int) -> list[int]:
 
 
 def _average(
-    input: Any, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
+    input: TorchTensor, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Value:  # fmt: skip
     kernel = _settled(kernel_size, 2)
@@ -110,7 +111,7 @@ def _average(
 
 
 def _largest(
-    input: Any, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
+    input: TorchTensor, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,), ceil_mode: bool = False,
 ) -> tuple[Value, Value]:  # fmt: skip
     """The largest in each window, and its place; the last NaN, as in torch."""
@@ -158,7 +159,7 @@ def _regions(x: Value, output_size: Sequence[int]) -> tuple[list[int], list[list
     return list(own), [[*lead, *box] for box in itertools.product(*ends)]
 
 
-def _adaptive(input: Any, output_size: Sequence[int], one: Callable[[Value, tuple[int, ...]], Value]) -> Value:
+def _adaptive(input: TorchTensor, output_size: Sequence[int], one: Callable[[Value, tuple[int, ...]], Value]) -> Value:
     x = value_of(input)
     rank = len(output_size)
     axes = tuple(range(len(x.shape) - rank, len(x.shape)))
@@ -173,11 +174,11 @@ def _mean_of(x: Value, axes: tuple[int, ...]) -> Value:
     return arithmetic("div", reduce("add", x, axes), fill(math.prod(x.shape[a] for a in axes)))
 
 
-def _adaptive_average(input: Any, output_size: Sequence[int]) -> Value:
+def _adaptive_average(input: TorchTensor, output_size: Sequence[int]) -> Value:
     return _adaptive(input, output_size, _mean_of)
 
 
-def _adaptive_largest(input: Any, output_size: Sequence[int]) -> tuple[Value, Value]:
+def _adaptive_largest(input: TorchTensor, output_size: Sequence[int]) -> tuple[Value, Value]:
     x = value_of(input)
     rank = len(output_size)
     lead, own = x.shape[: len(x.shape) - rank], x.shape[len(x.shape) - rank :]

@@ -17,7 +17,7 @@ from cortex.frontend.torch.refusals import Unsupported
 from cortex.frontend.torch.tensor import TorchTensor
 
 
-def _squared(input: Any, target: Any, reduction: int = 1) -> Value:
+def _squared(input: TorchTensor, target: TorchTensor, reduction: int = 1) -> Value:
     apart = arithmetic("sub", value_of(input), value_of(target))
     return _total(arithmetic("mul", apart, apart), reduction)
 
@@ -32,7 +32,7 @@ def _total(lost: Value, reduction: int) -> Value:
     return lost
 
 
-def _nll(input: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Value:
+def _nll(input: TorchTensor, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Value:
     """Minus what `input` has at the class that `target` says: of a row, or of each of several rows."""
     if weight is not None or ignore_index >= 0 or len(input.shape) > 2 or target.is_floating_point():
         raise Unsupported("scores of (N, C) and classes of (N,) are accepted, without weights and ignore_index.")
@@ -52,7 +52,7 @@ def _cross_entropy(
     return _nll(TorchTensor(log_softmax(input, -1)), target, weight, reduction, ignore_index)
 
 
-def _shares(input: Any, target: Any, smoothing: float) -> Value:
+def _shares(input: TorchTensor, target: TorchTensor, smoothing: float) -> Value:
     """How much of each class is meant, a part `smoothing` of which all classes share."""
     classes = input.shape[-1]
     meant = value_of(target) if target.is_floating_point() else one_hot(target, classes)

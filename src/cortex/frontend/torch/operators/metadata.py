@@ -46,7 +46,7 @@ def _always(value: Any) -> Callable[..., Any]:
     return lambda input: value
 
 
-def _same(input: Any, *_: Any, **__: Any) -> Any:
+def _same(input: TorchTensor, *_: Any, **__: Any) -> Any:
     return input
 
 

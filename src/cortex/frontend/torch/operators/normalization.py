@@ -38,7 +38,7 @@ def _standardized(x: Value, axes: tuple[int, ...], eps: float) -> Value:
 
 
 def _layer_norm(
-    input: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5,
+    input: TorchTensor, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Value:  # fmt: skip
     x = value_of(input)
@@ -57,7 +57,7 @@ def _rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None, e
 
 
 def _batch_norm(
-    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
+    input: TorchTensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
     eps: float, cudnn_enabled: bool = True,
 ) -> Value:  # fmt: skip
     """By the running statistics, along axis 1."""
@@ -130,7 +130,7 @@ def _lower_triangle(rows: int, columns: int) -> Value:
     return comparison("ne", b.emit(Param(name), (rows, columns)), fill(0.0))
 
 
-def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
+def _weight_norm(v: TorchTensor, g: TorchTensor, dim: int = 0) -> Value:
     """`v` with norms `g` along all dimensions but `dim`, which is -1 for the norm of all elements.
 
     Torch's decomposition takes the norm of a vector's elements together where each is meant.
@@ -141,7 +141,7 @@ def _weight_norm(v: Any, g: Any, dim: int = 0) -> Value:
     return arithmetic("mul", x, arithmetic("div", value_of(g), norm))
 
 
-def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Value:
+def _cosine_similarity(x1: TorchTensor, x2: TorchTensor, dim: int = 1, eps: float = 1e-8) -> Value:
     x, y = value_of(x1), value_of(x2)
     shape = pointwise.broadcast_shapes("cosine_similarity", x, y)
     x, y = pointwise.broadcast_to(x, shape), pointwise.broadcast_to(y, shape)
@@ -150,7 +150,7 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Val
     return arithmetic("div", reduced("add", arithmetic("mul", x, y), axes, False), arithmetic("mul", *lengths))
 
 
-def _distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> Value:
+def _distances(x1: TorchTensor, x2: TorchTensor, p: float = 2.0, compute_mode: int | None = None) -> Value:
     """`cdist`: of every row of one with every row of the other."""
     x, y = value_of(x1), value_of(x2)
     rows = movement.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))

@@ -45,7 +45,7 @@ def _binary(fn: ArithmeticFn) -> Callable[..., Value]:
 
 
 def _comparison(fn: ComparisonFn) -> Callable[..., Content]:
-    def run(input: Any, other: Any) -> Content:
+    def run(input: TorchTensor, other: Any) -> Content:
         found = whole_comparison(fn, input, other)
         return found if found is not None else comparison(fn, *_both(input, other))
 
@@ -67,24 +67,24 @@ def _sum(fn: Literal["add", "sub"], x: Any, y: Any, alpha: float) -> Content:
     return arithmetic(fn, a, scaled(b, alpha))
 
 
-def _add(input: Any, other: Any, alpha: float = 1) -> Content:
+def _add(input: TorchTensor, other: Any, alpha: float = 1) -> Content:
     return _sum("add", input, other, alpha)
 
 
-def _sub(input: Any, other: Any, alpha: float = 1) -> Content:
+def _sub(input: TorchTensor, other: Any, alpha: float = 1) -> Content:
     return _sum("sub", input, other, alpha)
 
 
-def _rsub(input: Any, other: Any, alpha: float = 1) -> Content:
+def _rsub(input: TorchTensor, other: Any, alpha: float = 1) -> Content:
     return _sum("sub", other, input, alpha)
 
 
-def _mul(input: Any, other: Any) -> Content:
+def _mul(input: TorchTensor, other: Any) -> Content:
     found = whole_arithmetic("mul", input, other)
     return found if found is not None else arithmetic("mul", *_both(input, other))
 
 
-def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Content:
+def _div(input: TorchTensor, other: Any, rounding_mode: str | None = None) -> Content:
     if rounding_mode == "floor":
         return _of_integers("floordiv")(input, other)
     if rounding_mode is not None:
@@ -95,7 +95,7 @@ def _div(input: Any, other: Any, rounding_mode: str | None = None) -> Content:
 def _of_integers(fn: Literal["floordiv", "mod"]) -> Callable[..., Content]:
     """What rounds, of integers of nodes and constants."""
 
-    def run(input: Any, other: Any) -> Content:
+    def run(input: TorchTensor, other: Any) -> Content:
         if other == 0 if isinstance(other, int) else isinstance(other, float):
             raise Unsupported(ROUNDING)
         found = whole_arithmetic(fn, input, other)
@@ -106,12 +106,12 @@ def _of_integers(fn: Literal["floordiv", "mod"]) -> Callable[..., Content]:
     return run
 
 
-def _reciprocal_times(input: Any, other: Any) -> Value:
+def _reciprocal_times(input: TorchTensor, other: Any) -> Value:
     """`number / tensor`."""
     return arithmetic("div", value_of(other), value_of(input))
 
 
-def _pow(input: Any, exponent: Any) -> Value:
+def _pow(input: TorchTensor, exponent: Any) -> Value:
     if isinstance(exponent, TorchTensor):
         if isinstance(input, TorchTensor):
             raise Unsupported(
@@ -123,19 +123,19 @@ def _pow(input: Any, exponent: Any) -> Value:
     return power(value_of(input), exponent)
 
 
-def _square(input: Any) -> Value:
+def _square(input: TorchTensor) -> Value:
     return arithmetic("mul", value_of(input), value_of(input))
 
 
-def _reciprocal(input: Any) -> Value:
+def _reciprocal(input: TorchTensor) -> Value:
     return arithmetic("div", fill(1.0), value_of(input))
 
 
-def _rsqrt(input: Any) -> Value:
+def _rsqrt(input: TorchTensor) -> Value:
     return arithmetic("div", fill(1.0), unary("sqrt", value_of(input)))
 
 
-def _sign(input: Any) -> Value:
+def _sign(input: TorchTensor) -> Value:
     x, zero = value_of(input), fill(0.0)
     below = pointwise.where(comparison("lt", x, zero), fill(-1.0), zero)
     return pointwise.where(comparison("gt", x, zero), fill(1.0), below)
@@ -145,14 +145,14 @@ def _log_base(base: float) -> Callable[..., Value]:
     return lambda input: arithmetic("mul", unary("log", value_of(input)), fill(1 / math.log(base)))
 
 
-def _clamp(input: Any, min: Any = None, max: Any = None) -> Value:
+def _clamp(input: TorchTensor, min: Any = None, max: Any = None) -> Value:
     x = value_of(input)
     if min is not None:
         x = arithmetic("max", x, value_of(min))
     return x if max is None else arithmetic("min", x, value_of(max))
 
 
-def _where(condition: Any, input: Any, other: Any) -> Value:
+def _where(condition: Any, input: TorchTensor, other: Any) -> Value:
     return pointwise.where(_truth(condition), value_of(input), value_of(other))
 
 
@@ -160,11 +160,11 @@ def _positions(condition: Any) -> Value:
     raise Unsupported("with a condition only, it gives positions, which depend on values. Give both choices.")
 
 
-def _masked_fill(input: Any, mask: Any, value: Any) -> Value:
+def _masked_fill(input: TorchTensor, mask: Any, value: Any) -> Value:
     return pointwise.where(_truth(mask), value_of(value), value_of(input))
 
 
-def _lerp(input: Any, end: Any, weight: Any) -> Value:
+def _lerp(input: TorchTensor, end: Any, weight: Any) -> Value:
     """From the nearer end, as torch does: at weight 1 the result is `end` itself."""
     x, y, w = value_of(input), value_of(end), value_of(weight)
     way = arithmetic("sub", y, x)
@@ -175,17 +175,17 @@ def _lerp(input: Any, end: Any, weight: Any) -> Value:
     return pointwise.where(comparison("lt", unary("abs", w), fill(0.5)), from_start, from_end)
 
 
-def _addcmul(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Value:
+def _addcmul(input: TorchTensor, tensor1: TorchTensor, tensor2: TorchTensor, value: float = 1) -> Value:
     product = arithmetic("mul", value_of(tensor1), value_of(tensor2))
     return arithmetic("add", value_of(input), scaled(product, value))
 
 
-def _addcdiv(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Value:
+def _addcdiv(input: TorchTensor, tensor1: TorchTensor, tensor2: TorchTensor, value: float = 1) -> Value:
     quotient = arithmetic("div", value_of(tensor1), value_of(tensor2))
     return arithmetic("add", value_of(input), scaled(quotient, value))
 
 
-def _logaddexp(input: Any, other: Any) -> Value:
+def _logaddexp(input: TorchTensor, other: Any) -> Value:
     """Equal sides are at distance 0, infinite ones too, whose difference would be NaN."""
     x, y = value_of(input), value_of(other)
     apart = unary("neg", unary("abs", arithmetic("sub", x, y)))
@@ -193,7 +193,7 @@ def _logaddexp(input: Any, other: Any) -> Value:
     return arithmetic("add", arithmetic("max", x, y), log_1_plus(unary("exp", distance)))
 
 
-def _hypot(input: Any, other: Any) -> Value:
+def _hypot(input: TorchTensor, other: Any) -> Value:
     """The larger side times the root of 1 + the ratio's square: squares would overflow."""
     x, y = unary("abs", value_of(input)), unary("abs", value_of(other))
     large, small = arithmetic("max", x, y), arithmetic("min", x, y)
@@ -207,7 +207,7 @@ def _hypot(input: Any, other: Any) -> Value:
 def _ignoring_nan(fn: Literal["max", "min"]) -> Callable[..., Value]:
     """`fmax` and `fmin`: a NaN stands back for the other side."""
 
-    def run(input: Any, other: Any) -> Value:
+    def run(input: TorchTensor, other: Any) -> Value:
         x, y = value_of(input), value_of(other)
         left = pointwise.where(_is_nan(x), y, x)
         return arithmetic(fn, left, pointwise.where(_is_nan(y), x, y))
@@ -219,16 +219,16 @@ def _is_nan(x: Value) -> Value:
     return comparison("ne", x, x)
 
 
-def _is_infinite(input: Any) -> Value:
+def _is_infinite(input: TorchTensor) -> Value:
     return comparison("eq", unary("abs", value_of(input)), fill(math.inf))
 
 
-def _is_finite(input: Any) -> Value:
+def _is_finite(input: TorchTensor) -> Value:
     return comparison("lt", unary("abs", value_of(input)), fill(math.inf))
 
 
 def _nan_to_num(
-    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    input: TorchTensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Value:
     x = value_of(input)
     top = fill(LARGEST if posinf is None else posinf)
@@ -238,7 +238,7 @@ def _nan_to_num(
     return pointwise.where(_is_nan(x), fill(nan or 0.0), x)
 
 
-def _logit(input: Any, eps: float | None = None) -> Value:
+def _logit(input: TorchTensor, eps: float | None = None) -> Value:
     x = value_of(input) if eps is None else _clamp(input, eps, 1 - eps)
     return unary("log", arithmetic("div", x, arithmetic("sub", fill(1.0), x)))
 
@@ -250,7 +250,7 @@ def _truth(x: Any) -> Value:
 
 
 def _bits(fn: Any, symbol: str) -> Callable[..., Value]:
-    def combine(input: Any, other: Any) -> Value:
+    def combine(input: TorchTensor, other: Any) -> Value:
         for side in (input, other):
             if not isinstance(side, bool) and value_of(side).dtype != "bool":
                 raise Unsupported(f"bits of integers: `{symbol}` of truth values alone can be compiled.")
@@ -263,38 +263,38 @@ def _logical(fn: Any) -> Callable[..., Value]:
     return lambda input, other: pointwise.logical(fn, _truth(input), _truth(other))
 
 
-def _xor(input: Any, other: Any) -> Value:
+def _xor(input: TorchTensor, other: Any) -> Value:
     return comparison("ne", pointwise.as_float(_truth(input)), pointwise.as_float(_truth(other)))
 
 
-def _not(input: Any) -> Value:
+def _not(input: TorchTensor) -> Value:
     return pointwise.negate(_truth(input))
 
 
-def _invert(input: Any) -> Value:
+def _invert(input: TorchTensor) -> Value:
     if value_of(input).dtype != "bool":
         raise Unsupported("bits of integers: truth values alone can be compiled.")
     return _not(input)
 
 
-def _copy(input: Any, memory_format: Any = None) -> Content:
+def _copy(input: TorchTensor, memory_format: Any = None) -> Content:
     held: Content = input._cortex_content()
     return held
 
 
-def _fill(input: Any, value: Any) -> Value:
+def _fill(input: TorchTensor, value: Any) -> Value:
     return pointwise.broadcast_to(value_of(value), input._cortex_shape)
 
 
-def _zero(input: Any) -> Value:
+def _zero(input: TorchTensor) -> Value:
     return fill(0.0, input._cortex_shape)
 
 
-def _copied(input: Any, src: Any, non_blocking: bool = False) -> Content:
+def _copied(input: TorchTensor, src: TorchTensor, non_blocking: bool = False) -> Content:
     return broadcast(src._cortex_content(), input._cortex_shape)
 
 
-def _negated(input: Any) -> Content:
+def _negated(input: TorchTensor) -> Content:
     held = input._cortex_content()
     if isinstance(held, Integers) and held.known:
         return integers([-e for e in held.elements.flat], held.shape)

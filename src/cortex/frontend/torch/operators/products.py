@@ -12,9 +12,10 @@ from cortex.frontend.elementary import scaled
 from cortex.frontend.pointwise import arithmetic
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.refusals import Unsupported
+from cortex.frontend.torch.tensor import TorchTensor
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Value:
+def linear(input: TorchTensor, weight: Any, bias: Any = None) -> Value:
     """input @ weight.T + bias along the last axis."""
     x, w = value_of(input), value_of(weight)
     result = _rows(x, "jk,k->j", "jk,ik->ij", w) if len(w.shape) == 2 else contraction.contract("k,k->", w, x)
@@ -54,7 +55,7 @@ def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Value:
     return result if bias is None else arithmetic("add", result, value_of(bias))
 
 
-def matmul(input: Any, other: Any) -> Value:
+def matmul(input: TorchTensor, other: Any) -> Value:
     """torch.matmul: vectors, matrices, and batches of matrices whose batch axes broadcast."""
     x, y = value_of(input), value_of(other)
     if len(x.shape) <= 2 and len(y.shape) <= 2:
@@ -98,17 +99,17 @@ def _small(x: Value, y: Value) -> Value:
     return contraction.matmul(x, y)
 
 
-def _addmm(input: Any, mat1: Any, mat2: Any, beta: float = 1, alpha: float = 1) -> Value:
+def _addmm(input: TorchTensor, mat1: Any, mat2: Any, beta: float = 1, alpha: float = 1) -> Value:
     product = scaled(matmul(mat1, mat2), alpha)
     return product if beta == 0 else arithmetic("add", scaled(value_of(input), beta), product)
 
 
-def _addbmm(input: Any, batch1: Any, batch2: Any, beta: float = 1, alpha: float = 1) -> Value:
+def _addbmm(input: TorchTensor, batch1: Any, batch2: Any, beta: float = 1, alpha: float = 1) -> Value:
     product = scaled(contraction.contract("nik,nkj->ij", value_of(batch1), value_of(batch2)), alpha)
     return product if beta == 0 else arithmetic("add", scaled(value_of(input), beta), product)
 
 
-def _outer(input: Any, vec2: Any) -> Value:
+def _outer(input: TorchTensor, vec2: TorchTensor) -> Value:
     return contraction.outer(value_of(input), value_of(vec2))
 
 
@@ -161,7 +162,7 @@ def _without_ellipsis(spec: str, values: list[Value]) -> str:
     return f"{','.join(written)}->{output.replace('...', ''.join(free))}"
 
 
-def _tensordot(input: Any, other: Any, dims_self: list[int], dims_other: list[int]) -> Value:
+def _tensordot(input: TorchTensor, other: Any, dims_self: list[int], dims_other: list[int]) -> Value:
     x, y = value_of(input), value_of(other)
     axes_x, axes_y = ([d % len(v.shape) for d in given] for v, given in ((x, dims_self), (y, dims_other)))
     terms_x = list(string.ascii_lowercase[: len(x.shape)])
@@ -172,7 +173,7 @@ def _tensordot(input: Any, other: Any, dims_self: list[int], dims_other: list[in
     return contraction.contract(f"{''.join(terms_x)},{''.join(terms_y)}->{''.join(kept)}", x, y)
 
 
-def _inner(input: Any, other: Any) -> Value:
+def _inner(input: TorchTensor, other: Any) -> Value:
     x, y = value_of(input), value_of(other)
     if not x.shape or not y.shape:
         return arithmetic("mul", x, y)

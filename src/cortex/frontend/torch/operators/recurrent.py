@@ -66,7 +66,7 @@ def _rnn_step(fn: str) -> Cell:
 def _cell(step: Cell) -> Callable[..., Any]:
     """torch.lstm_cell and its like."""
 
-    def run(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    def run(input: TorchTensor, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
         several = isinstance(hx, list | tuple)
         state = tuple(value_of(h) for h in hx) if several else (value_of(hx),)
         after = step(value_of(input), state, [w_ih, w_hh] if b_ih is None else [w_ih, w_hh, b_ih, b_hh])
@@ -79,7 +79,7 @@ def _layers(step: Cell) -> Callable[..., Any]:
     """torch.lstm and its like: layers over a sequence, in one direction or both."""
 
     def run(
-        input: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
+        input: TorchTensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
         bidirectional: bool, batch_first: bool,
     ) -> Any:  # fmt: skip
         if train and dropout > 0 and num_layers > 1:

@@ -15,6 +15,7 @@ from cortex.frontend.power import power
 from cortex.frontend.tensor import value_of
 from cortex.frontend.torch.operators.indexing import count_up
 from cortex.frontend.torch.refusals import CPU, Unsupported
+from cortex.frontend.torch.tensor import TorchTensor
 
 Dims = int | list[int] | tuple[int, ...] | None
 Extreme = Literal["max", "min"]
@@ -44,13 +45,13 @@ def check_type(dtype: torch.dtype | None) -> None:
         raise Unsupported(f"dtype={dtype}: {CPU}")
 
 
-def _sum(input: Any, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
+def _sum(input: TorchTensor, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
     check_type(dtype)
     x = value_of(input)
     return reduced("add", x, axes_of(x, dim), keepdim)
 
 
-def mean(input: Any, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
+def mean(input: TorchTensor, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
     """The mean over dimensions; NaN over none, as torch says."""
     check_type(dtype)
     x = value_of(input)
@@ -60,7 +61,7 @@ def mean(input: Any, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype
 
 
 def _amax(fn: Extreme) -> Callable[..., Value]:
-    def run(input: Any, dim: Dims = (), keepdim: bool = False) -> Value:
+    def run(input: TorchTensor, dim: Dims = (), keepdim: bool = False) -> Value:
         x = value_of(input)
         return reduced(fn, x, axes_of(x, dim), keepdim)
 
@@ -74,7 +75,7 @@ def _largest(fn: Extreme) -> Callable[..., Value]:
 def _along(fn: Extreme) -> Callable[..., Any]:
     """`max` along a dimension, with positions."""
 
-    def run(input: Any, dim: int, keepdim: bool = False) -> Any:
+    def run(input: TorchTensor, dim: int, keepdim: bool = False) -> Any:
         x = value_of(input)
         return reduced(fn, x, axes_of(x, dim), keepdim), _position(fn, x, dim, keepdim)
 
@@ -94,7 +95,7 @@ def _position(fn: Extreme, x: Value, dim: int, keepdim: bool) -> Value:
 
 
 def _arg(fn: Extreme) -> Callable[..., Value]:
-    def run(input: Any, dim: int | None = None, keepdim: bool = False) -> Value:
+    def run(input: TorchTensor, dim: int | None = None, keepdim: bool = False) -> Value:
         x = value_of(input)
         if dim is not None:
             return _position(fn, x, dim, keepdim)
@@ -107,7 +108,7 @@ def _arg(fn: Extreme) -> Callable[..., Value]:
 def _every(fn: Extreme) -> Callable[..., Value]:
     """`all` and `any`: the smallest and the largest of 0 and 1."""
 
-    def run(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+    def run(input: TorchTensor, dim: Dims = None, keepdim: bool = False) -> Value:
         x = value_of(input)
         truth = x if x.dtype == "bool" else comparison("ne", x, fill(0.0))
         axes = axes_of(x, dim)
@@ -118,7 +119,7 @@ def _every(fn: Extreme) -> Callable[..., Value]:
     return run
 
 
-def _prod(input: Any, dim: int | None = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
+def _prod(input: TorchTensor, dim: int | None = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
     """One multiplication after the other."""
     check_type(dtype)
     x = pointwise.as_float(value_of(input))
@@ -134,14 +135,14 @@ def _prod(input: Any, dim: int | None = None, keepdim: bool = False, dtype: torc
     return result if keepdim else movement.reshape(result, (*shape[:axis], *shape[axis + 1 :]))
 
 
-def softmax(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value:
+def softmax(input: TorchTensor, dim: int, dtype: torch.dtype | None = None) -> Value:
     """exp(x) / sum(exp(x)) along a dimension."""
     check_type(dtype)
     x = value_of(input)
     return reduction.softmax(x, dim) if x.shape else fill(1.0)
 
 
-def log_softmax(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value:
+def log_softmax(input: TorchTensor, dim: int, dtype: torch.dtype | None = None) -> Value:
     """x - log(sum(exp(x))) along a dimension."""
     check_type(dtype)
     x = value_of(input)
@@ -152,7 +153,7 @@ def log_softmax(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value
     return arithmetic("sub", shifted, unary("log", reduced("add", unary("exp", shifted), axes, True)))
 
 
-def _logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Value:
+def _logsumexp(input: TorchTensor, dim: Dims, keepdim: bool = False) -> Value:
     """Where the largest is infinite, nothing is shifted, so that it stays infinite and is not NaN."""
     x = value_of(input)
     axes = axes_of(x, dim)
@@ -167,7 +168,7 @@ def _logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Value:
 
 
 def vector_norm(
-    input: Any, ord: float = 2, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
+    input: TorchTensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> Value:
     """The p-norm of all elements along dimensions."""
     check_type(dtype)
@@ -196,7 +197,7 @@ def _spread(x: Value, axes: tuple[int, ...], keepdim: bool, correction: float) -
 
 
 def _variance(root: bool) -> Callable[..., Value]:
-    def run(input: Any, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Value:
+    def run(input: TorchTensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Value:
         x = value_of(input)
         result = _spread(x, axes_of(x, dim), keepdim, 1 if correction is None else correction)
         return unary("sqrt", result) if root else result
@@ -205,18 +206,18 @@ def _variance(root: bool) -> Callable[..., Value]:
 
 
 def _with_mean(root: bool) -> Callable[..., Any]:
-    def run(input: Any, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+    def run(input: TorchTensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
         return _variance(root)(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim)
 
     return run
 
 
-def _both_ends(input: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[Value, Value]:
+def _both_ends(input: TorchTensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Value, Value]:
     dims: Dims = () if dim is None else dim
     return _amax("min")(input, dims, keepdim), _amax("max")(input, dims, keepdim)
 
 
-def _count(input: Any, dim: Dims = None) -> Value:
+def _count(input: TorchTensor, dim: Dims = None) -> Value:
     x = value_of(input)
     return reduced("add", pointwise.as_float(comparison("ne", x, fill(0.0))), axes_of(x, dim), False)
 
@@ -224,7 +225,7 @@ def _count(input: Any, dim: Dims = None) -> Value:
 def _running(fn: Literal["add", "mul"]) -> Callable[..., Value]:
     """`cumsum` and `cumprod`: one after the other."""
 
-    def run(input: Any, dim: int, dtype: torch.dtype | None = None) -> Value:
+    def run(input: TorchTensor, dim: int, dtype: torch.dtype | None = None) -> Value:
         check_type(dtype)
         x = pointwise.as_float(value_of(input))
         if not x.shape or not x.shape[dim]:

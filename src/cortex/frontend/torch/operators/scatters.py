@@ -25,7 +25,7 @@ COMBINE: dict[str, Combine] = {
 }  # fmt: skip
 
 
-def _scatter(input: TorchTensor, dim: int, index: TorchTensor, src: Any, *, reduce: str = "set") -> Value:
+def _scatter(input: TorchTensor, dim: int, index: TorchTensor, src: TorchTensor, *, reduce: str = "set") -> Value:
     """Set where `index`, along `dim`, says; it must be as large as `input` along the other axes."""
     new = new_content(src)
     held, at = input._cortex_value(), whole(index)
@@ -42,12 +42,12 @@ def _scatter(input: TorchTensor, dim: int, index: TorchTensor, src: Any, *, redu
     return held
 
 
-def _scatter_add(input: TorchTensor, dim: int, index: TorchTensor, src: Any) -> Value:
+def _scatter_add(input: TorchTensor, dim: int, index: TorchTensor, src: TorchTensor) -> Value:
     return _scatter(input, dim, index, src, reduce="sum")
 
 
 def _scatter_reduce(
-    input: TorchTensor, dim: int, index: TorchTensor, src: Any, reduce: str, *, include_self: bool = True
+    input: TorchTensor, dim: int, index: TorchTensor, src: TorchTensor, reduce: str, *, include_self: bool = True
 ) -> Value:
     if not include_self or reduce not in COMBINE:
         raise Unsupported(

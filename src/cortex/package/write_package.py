@@ -1,4 +1,4 @@
-"""export(): write a compiled model as a C package."""
+"""write_package(): a compiled model as a C package."""
 
 from __future__ import annotations
 
@@ -21,28 +21,12 @@ from cortex.runtime.linearize import linearizer_spec
 from cortex.runtime.torch_module import CalledAsModule
 
 
-def export(fast: Executable | CalledAsModule, directory: str | Path, name: str | None = None) -> list[Path]:
-    """Write `fast` to a directory, which is made if it is not there: a package that C and C++ programs can use.
-
-        NAME.h, NAME.c        the functions NAME_load, NAME_open and NAME_run
-        NAME.o                object code for the target that `fast` was compiled for
-        NAME.safetensors      weights, packed for that code; tables computed
-        cortex_*.c, *.h       the runtime, in C11; it needs pthreads and nothing else
-
-    `name` is by default that of the model. Kinds of nodes that `fast` does not know yet are an error when the package
-    runs, and so are numbers of children that a kind of any number has not been checked for, so compile with examples of
-    all. The files that were written are returned.
-
-    Of a torch module, requests are in the user's nodes. Where its `forward` is a head over a recursive method, each
-    request has one node more, which the header explains. Where methods call each other or pass tensors down, the nodes
-    are calls of them, which only Python makes: that is refused.
-    """
+def write_package(fast: Executable | CalledAsModule, directory: str | Path, name: str | None = None) -> list[Path]:
+    """Write `fast` to a directory, and return the files that were written; `cortex.export` says more."""
     from cortex.codegen.llvm.build import build
 
     if isinstance(fast, CalledAsModule):
         fast = fast.program
-    if not isinstance(fast, Executable):
-        raise ModelError(f"export({fast!r}, ...): give a compiled model, as cortex.compile makes it.")
     part = fast.part()
     if isinstance(part.accessors, TorchAccessors) and part.accessors.of_calls:
         raise ModelError(

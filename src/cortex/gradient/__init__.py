@@ -1,0 +1,1 @@
+"""RA -> RA: the backward pass."""
