@@ -78,14 +78,9 @@ class TorchModel(TracedModel):
         self.routines: dict[Hashable, Routine] = {}
         self.roles: list[Role] = []
         self.written: set[str] = set()  # attributes that the code sets on nodes
-        self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
+        self.ever_read, self.opaque_methods, self.stored_before = set[Steps](), set[Any](), StoredBefore()
         self.links, self.child_lists, self.counts = Links(), ChildLists(), OpenCounts()
-        self.changes, self.in_place, self.data, self.stored_before = (
-            Changes(),
-            InPlace(),
-            DataArguments(),
-            StoredBefore(),
-        )
+        self.changes, self.in_place, self.data = Changes(), InPlace(), DataArguments()
         self.array_forms, self.texts, self.chains = ArrayForms(), Texts(), AttributeChains()
         self._late, self._tables, self._once = LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
