@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cortex.frontend.arity.check import SMALL_PAIR
-from cortex.frontend.arity.numbers import near, numbers_in
+from cortex.frontend.arity.mentions import near, numbers_in
 from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.facts import Answer, Facts, Seen
