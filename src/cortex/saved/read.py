@@ -144,9 +144,10 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
         raise ValueError("model and numbers of children")
     verify(m)
     ways = data["names"]["ways"]
-    counted = {*m.lists, *({} if ways is None else decode_ways(ways).steps)}  # lists without calls on their items too
+    of_ways = {} if ways is None else decode_ways(ways).steps  # lists without calls on their items too
+    lists = {*m.lists, *(p.relation for p in m.positions), *of_ways}
     for kind, lengths in zip(m.kinds, checked, strict=True):
-        if lengths is not None and not {*lengths.lists} <= counted:
+        if lengths is not None and not lists.issuperset(lengths.lists):
             raise ValueError(f"lists of {kind.name}")
     weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
     if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
