@@ -31,7 +31,8 @@ DirectCall::DirectCall(nb::dict spec)
       threads_(nb::cast<std::int64_t>(spec["threads"])),
       node_(nb::cast<std::size_t>(spec["node"])),
       takes_list_(nb::cast<bool>(spec["takes_list"])),
-      is_single_(nb::cast<bool>(spec["is_single"])) {
+      is_single_(nb::cast<bool>(spec["is_single"])),
+      gives_run_(nb::cast<bool>(spec["gives_run"])) {
   if (!nb::isinstance<Program>(program_) || !PyDict_Check(kinds_.ptr()) || !PyTuple_Check(tensor_classes_.ptr()) ||
       !(holder_.is_none() || PyType_Check(holder_.ptr())))
     python_error(PyExc_TypeError, "a direct call is made by a program, with classes in a dictionary");
@@ -46,8 +47,13 @@ DirectCall::DirectCall(nb::dict spec)
     parameters_.push_back({kind, nb::object(p[1]), nb::steal(text), nb::object(p[3]), nb::object()});
     if (nb::len(p) > 4) parameters_.back().missing = nb::object(p[4]);
   }
-  for (nb::handle state : list_of(spec["states"])) states_.push_back(nb::cast<std::size_t>(state));
-  if (parameters_.size() > kMostParameters || node_ >= parameters_.size() || (is_single_ && states_.size() != 1))
+  for (nb::handle state : list_of(spec["states"])) {
+    if (PyList_Check(state.ptr()))
+      parts_.push_back({0, nb::cast<Program*>(program_)->rows_of(state)});
+    else
+      parts_.push_back({nb::cast<std::size_t>(state), {}});
+  }
+  if (parameters_.size() > kMostParameters || node_ >= parameters_.size() || (is_single_ && parts_.size() != 1))
     python_error(PyExc_ValueError, "a direct call has a node among at most 16 parameters, and a tensor if it is single");
 }
 
@@ -97,12 +103,18 @@ nb::object DirectCall::operator()(nb::handle args) const {
     if (!values[i] || !fits(parameters_[i], values[i])) return no;
   }
   nb::list batch = nb::steal<nb::list>(own(PyList_New(1)).release());
-  PyList_SET_ITEM(batch.ptr(), 0, root(values.data()).release().ptr());
+  const nb::object start = root(values.data());
+  PyList_SET_ITEM(batch.ptr(), 0, nb::object(start).release().ptr());
   Run made = run_program(program_, batch, true, threads_, nb::none());
-  if (is_single_) return own(PyObject_CallOneArg(result_.ptr(), made.root(states_[0]).ptr()));
+  if (gives_run_) return result_(nb::cast(std::move(made)), start);
+  if (is_single_) return own(PyObject_CallOneArg(result_.ptr(), part(made, parts_[0]).ptr()));
   nb::list arrays;
-  for (const std::size_t state : states_) arrays.append(made.root(state));
+  for (const Part& each : parts_) arrays.append(part(made, each));
   return result_(arrays);
+}
+
+nb::object DirectCall::part(Run& made, const Part& part) const {
+  return part.rows.empty() ? made.root(part.state) : made.rows(part.rows).first;
 }
 
 int DirectCall::traverse(visitproc visit, void* arg) const {

@@ -37,7 +37,13 @@ class DirectCall {
   std::vector<Parameter> parameters_;
   std::size_t node_;             // the parameter that is the node
   bool takes_list_, is_single_;  // may the only argument be a list; is the result one tensor of float32?
-  std::vector<std::size_t> states_;
+  bool gives_run_;               // is the result made from the run and its root, rather than from arrays?
+  struct Part {
+    std::size_t state;
+    std::vector<RowsOfList> rows;  // in place of the state of the root, where there are any
+  };
+  nb::object part(Run& made, const Part& part) const;
+  std::vector<Part> parts_;  // of the result
 };
 
 }  // namespace cortex

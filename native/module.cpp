@@ -60,6 +60,11 @@ nb::object answer(nb::handle_t<Program> program, nb::handle output, nb::handle s
   return answered;
 }
 
+nb::tuple rows(const Run& run, nb::handle runs) {
+  const auto [array, ends] = run.rows(run.program().rows_of(runs));
+  return nb::make_tuple(array, ends);
+}
+
 void prepare(nb::handle_t<Program> program, nb::handle structures) {
   const cortex::RunningCall call;
   Run made(nb::borrow(program), false, 1, nb::none());
@@ -135,6 +140,9 @@ NB_MODULE(_native, m) {
   nb::class_<Run>(m, "Run", nb::type_slots(collected<Run>), "The result of one call of a program.")
       .def("root", &Run::root, "state"_a, "State number `state` at the roots.")
       .def("nodes", &Run::nodes, "state"_a, "State number `state` at every node, in the user's order.")
+      .def("rows", rows, "runs"_a,
+           "States at children of the roots, those of a root one after the other, and where the rows of each root end. A "
+           "run is (state, relation, how), how being \"list\", \"reversed\" or \"slot\".")
       .def("linear_form", &Run::linear_form, "The linear form that the program ran on, copied.")
       .def_prop_ro("num_nodes", &Run::num_nodes, "The number of nodes that were computed.")
       .def_prop_ro("num_user_nodes", &Run::num_user_nodes, "The number of nodes of the request, duplicates included.");

@@ -48,6 +48,24 @@ bool ProgramLayout::is_like(const ProgramLayout& other) const {
          linearizer->spec().float_fields.size() == other.linearizer->spec().float_fields.size();
 }
 
+std::vector<RowsOfList> Program::rows_of(nb::handle runs) const {
+  std::vector<std::string> names;
+  for (const IndexArray& a : linearizer().arrays()) names.push_back(a.name);
+  std::vector<RowsOfList> found;
+  for (nb::handle run : list_of(runs)) {
+    const auto state = nb::cast<std::size_t>(nb::object(run[0]));
+    const auto relation = nb::cast<std::string>(nb::object(run[1])), how = nb::cast<std::string>(nb::object(run[2]));
+    if (how == "slot") {
+      const std::size_t block = position(names, "child_" + relation, "slot");
+      found.push_back({state, RowsOfList::How::kSlot, block, block});
+    } else {
+      found.push_back({state, how == "reversed" ? RowsOfList::How::kReversed : RowsOfList::How::kList,
+                       position(names, relation + "_ptr", "list"), position(names, relation + "_child", "list")});
+    }
+  }
+  return found;
+}
+
 void ProgramLayout::read_table(nb::handle source) {
   std::vector<std::string> names;
   for (const IndexArray& a : linearizer->arrays()) names.push_back(a.name);

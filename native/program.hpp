@@ -57,6 +57,14 @@ struct ProgramLayout {
   void add_block(Extent extent, std::int64_t elements, bool per_thread = false, int copies = -1);
 };
 
+// A state of the nodes in a list relation, the last of them first where they are `reversed`, or of the child in a slot.
+// The arrays of the relation are blocks of the workspace.
+struct RowsOfList {
+  std::size_t state;
+  enum class How : std::uint8_t { kList, kReversed, kSlot } how;
+  std::size_t starts, nodes;
+};
+
 class Program {
  public:
   Program(nb::object linearizer, nb::dict layout) : layout_(std::move(linearizer), std::move(layout)) {}
@@ -64,6 +72,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   const ProgramLayout& layout() const { return layout_; }
+  // The rows that a list names: for each run of them the state, the relation, and how they are taken.
+  std::vector<RowsOfList> rows_of(nb::handle runs) const;
   WorkspacePool& pool() { return pool_; }
 
   Ways ways;              // of running requests
@@ -108,6 +118,8 @@ class Run {
   nb::object root(std::size_t state);
   bool has_root(std::size_t state) const { return state < roots_.size() && roots_[state].is_valid(); }
   nb::object nodes(std::size_t state) const;
+  // The rows of states at the nodes in lists of the roots, those of a root one after the other; and where each root's end.
+  std::pair<nb::object, nb::object> rows(const std::vector<RowsOfList>& parts) const;
   nb::dict linear_form() const;
   // Nodes that were computed, and nodes that the user gave: more than were computed where duplicates were merged.
   std::int64_t num_nodes() const { return workspace_->sizes[0]; }
@@ -125,6 +137,7 @@ class Run {
   void fill_tables() const;
   void place_arguments() const;
   std::vector<npy_intp> shape_of(std::size_t state, std::int64_t count, bool leading_axis) const;
+  float* copy_rows(std::size_t state, const std::int32_t* first, const std::int32_t* last, float* to) const;
   void gather(std::size_t state, std::size_t index_block, std::int64_t first, std::int64_t last, float* to) const;
   template <class To>
   void gather_all(std::size_t state, std::size_t index_block, std::int64_t count, To to) const;

@@ -149,20 +149,26 @@ std::vector<npy_intp> Run::shape_of(std::size_t number, std::int64_t count, bool
   return shape;
 }
 
+// The rows of a state at these nodes, without padding; gives where they end.
+float* Run::copy_rows(std::size_t number, const std::int32_t* first, const std::int32_t* last, float* to) const {
+  const StateLayout& state = program_->layout().states[number];
+  const float* base = workspace_->floats(state.block);
+  const bool dense = state.pitch == state.columns;
+  const std::int64_t rows = dense ? 1 : state.rows, columns = dense ? state.stride : state.columns;
+  for (; first != last; ++first) {
+    const float* row = base + *first * state.stride;
+    for (std::int64_t r = 0; r < rows; ++r, to += columns, row += state.pitch)
+      std::memcpy(to, row, static_cast<std::size_t>(columns) * sizeof(float));
+  }
+  return to;
+}
+
 // The rows of a state at the nodes that an index array names from `first` to `last`, without padding; `to` is the place
 // of row 0.
 void Run::gather(std::size_t number, std::size_t index_block, std::int64_t first, std::int64_t last, float* to) const {
   const StateLayout& state = program_->layout().states[number];
-  const float* base = workspace_->floats(state.block);
   const std::int32_t* index = workspace_->ints(index_block);
-  const bool dense = state.pitch == state.columns;
-  const std::int64_t rows = dense ? 1 : state.rows, columns = dense ? state.stride : state.columns;
-  to += first * rows * columns;
-  for (std::int64_t i = first; i < last; ++i) {
-    const float* row = base + index[i] * state.stride;
-    for (std::int64_t r = 0; r < rows; ++r, to += columns, row += state.pitch)
-      std::memcpy(to, row, static_cast<std::size_t>(columns) * sizeof(float));
-  }
+  copy_rows(number, index + first, index + last, to + first * state.rows * state.columns);
 }
 
 // All rows. Handlers of signals run in between, so `to` is asked for the array's memory anew after them.
@@ -243,6 +249,43 @@ nb::object Run::nodes(std::size_t state) const {
   nb::object array = new_array(NPY_FLOAT32, shape_of(state, count, true));
   gather_all(state, program_->layout().order_block, count, [&] { return data_of<float>(array); });
   return array;
+}
+
+std::pair<nb::object, nb::object> Run::rows(const std::vector<RowsOfList>& parts) const {
+  for (const RowsOfList& part : parts) check(part.state);
+  check_whole();
+  if (parts.empty()) python_error(PyExc_ValueError, "rows are those of one list at least");
+  const std::vector<npy_intp>& shape = program_->layout().states[parts[0].state].shape;
+  for (const RowsOfList& part : parts)
+    if (program_->layout().states[part.state].shape != shape)
+      python_error(PyExc_ValueError, "rows of one array are of states of one shape");
+  const std::int32_t* roots = workspace_->ints(program_->layout().root_block);
+  const std::int64_t count = workspace_->sizes[kNumRoots];
+  const auto each = [&](std::int64_t root, auto seen) {
+    for (const RowsOfList& part : parts) {
+      const std::int32_t* start = workspace_->ints(part.starts) + roots[root];
+      const std::int32_t* nodes = workspace_->ints(part.nodes);
+      if (part.how == RowsOfList::How::kSlot)
+        seen(part.state, start, start + (*start >= 0));
+      else if (part.how == RowsOfList::How::kList)
+        seen(part.state, nodes + start[0], nodes + start[1]);
+      else
+        for (std::int32_t i = start[1]; i-- > start[0];) seen(part.state, nodes + i, nodes + i + 1);
+    }
+  };
+  const nb::object ends = new_array(NPY_INT64, {static_cast<npy_intp>(count)});
+  std::int64_t total = 0;
+  for (std::int64_t r = 0; r < count; ++r) {
+    each(r, [&](std::size_t, const std::int32_t* first, const std::int32_t* last) { total += last - first; });
+    data_of<std::int64_t>(ends)[r] = total;
+  }
+  const nb::object array = new_array(NPY_FLOAT32, shape_of(parts[0].state, total, true));
+  float* to = data_of<float>(array);
+  for (std::int64_t r = 0; r < count; ++r)
+    each(r, [&](std::size_t state, const std::int32_t* first, const std::int32_t* last) {
+      to = copy_rows(state, first, last, to);
+    });
+  return {array, ends};
 }
 
 nb::dict Run::linear_form() const {

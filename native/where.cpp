@@ -100,8 +100,10 @@ Request::WayDown Request::way_to(std::int32_t node) const {
 
   WayDown way{-1, {}};
   std::int32_t at = node;
-  for (; root_of[static_cast<std::size_t>(at)] < 0; at = parent_of[static_cast<std::size_t>(at)])
+  for (; root_of[static_cast<std::size_t>(at)] < 0; at = parent_of[static_cast<std::size_t>(at)]) {
+    if (parent_of[static_cast<std::size_t>(at)] < 0) return {0, {}};  // nothing leads to it; better than no answer
     way.edges.emplace_back(parent_of[static_cast<std::size_t>(at)], edge_to[static_cast<std::size_t>(at)]);
+  }
   way.root = root_of[static_cast<std::size_t>(at)];
   std::reverse(way.edges.begin(), way.edges.end());
   return way;

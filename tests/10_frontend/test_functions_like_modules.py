@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from functions_like_modules import PROGRAMS, WEIGHTS
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cortex
+from cortex import _native
 from cortex.frontend.state import StateRecord
 from cortex.runtime.executable import Executable
 
@@ -155,3 +157,22 @@ def test_without_torch() -> None:
         [sys.executable, "-c", WITHOUT_TORCH], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=120
     )
     assert run.stdout.strip() == "as uncompiled", run.stderr
+
+
+@pytest.mark.parametrize("name", ["by_class", "up_and_down", "looked_up_or_not", "missing_states"])
+def test_later_calls_are_made_by_one_native_call(name: str) -> None:
+    model, make = PROGRAMS[name]
+    generator = rng(name)
+    fast: Any = cortex.compile(model, WEIGHTS, examples=[make(3, generator) for _ in range(6)])
+    trees = [make(depth, generator) for depth in (3, 1, 2)]
+    first = [fast([tree]) for tree in trees]  # these calls are not
+    for tree in trees:
+        fast(tree)
+    assert isinstance(fast._last.in_memory.direct, _native.DirectCall)
+    found = [fast(tree) for tree in trees]
+    for tree, rows, out in zip(trees, first, found, strict=True):
+        for row, got in zip(rows, out, strict=True):
+            assert_array_equal(got, row[0])
+        if name == "by_class":
+            assert_array_equal(np.asarray(out.nodes[0]), fast.nodes(tree).arrays[0])
+            assert_array_equal(pickle.loads(pickle.dumps(out)).out, out.out)

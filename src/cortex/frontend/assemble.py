@@ -8,7 +8,7 @@ from dataclasses import replace
 from cortex.frontend.decision import Traced
 from cortex.frontend.kind_names import kind_names
 from cortex.frontend.knowledge import Knowledge
-from cortex.frontend.position_kinds import position_kinds, relations, with_states
+from cortex.frontend.position_kinds import position_kinds, relations, rows_of, with_states
 from cortex.ra.ir import Fact, Field, FieldDecl, Fill, Kind, Let, Lookup, Model, Param, ParamDecl, StateDecl, TensorType
 
 
@@ -20,7 +20,13 @@ def assemble(k: Knowledge, guarded: Sequence[tuple[Traced, tuple[Fact, ...]]]) -
     added = position_kinds({id(t): t.sequences for t, _ in guarded if t.sequences is not None}.values(), own)
     states, renamed = added.states, added.renamed
     kinds = tuple(
-        Kind(name, guard, *_complete(with_states(kind.lets, renamed), kind.results, states), collects=kind.collects)
+        Kind(
+            name,
+            guard,
+            *_complete(with_states(kind.lets, renamed), kind.results, states),
+            collects=kind.collects,
+            rows=rows_of(kind, renamed),
+        )
         for name, (kind, guard) in zip(names, guarded, strict=True)
     )
     kinds += tuple(

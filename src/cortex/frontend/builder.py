@@ -18,6 +18,7 @@ from cortex.frontend.signals import OneByOne
 from cortex.frontend.spans import DISPATCHERS, fail, is_library, user_span
 from cortex.ir.source import Span
 from cortex.ra.ir import Collect, DType, Each, Field, Hop, Item, Let, Op, OverChildren, Param, Slot, State, TensorType
+from cortex.ra.shapes import operand_names
 
 OTHER_NODE = (
     "this tensor was computed for another node: each call of the model computes its own tensors. Do not keep tensors "
@@ -73,6 +74,8 @@ class Builder:
     facts: Facts
     lets: list[Let] = field(default_factory=list)
     collects: tuple[Collect, ...] = ()
+    rows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Results that have a row for each item of lists, and the lets of these."""
     overwritten: dict[int, Any] = field(default_factory=dict)
     """Arrays of the code to which it has added a tensor in place, by identity."""
     iterating: Counter[str] = field(default_factory=Counter)
@@ -128,16 +131,6 @@ class Builder:
                 kept.append(let)
                 needed.update(operand_names(let.op))
         return tuple(reversed(kept))
-
-
-def operand_names(op: Op) -> tuple[str, ...]:
-    """Names of the lets an operation reads."""
-    names: list[str] = []
-    for attribute in ("x", "y", "cond", "table", "index"):
-        value = getattr(op, attribute, None)
-        if isinstance(value, str):
-            names.append(value)
-    return (*names, *getattr(op, "xs", ()))
 
 
 def stem_of(op: Op) -> str:

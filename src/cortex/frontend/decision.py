@@ -38,6 +38,13 @@ class Traced:
     sequences: Sequences | None = None
     """Of a kind of any arity: the steps over the items of its lists."""
     collects: tuple[Collect, ...] = ()
+    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of a trace: results that have rows, each a let, as many as a request gives."""
+
+    @property
+    def every_result(self) -> tuple[str, ...]:
+        """The lets of all results, rows after the others."""
+        return (*self.results.values(), *(row for rows in self.rows.values() for row in rows))
 
 
 class Untraced:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cortex.frontend.arity.sequences import Body, Routine, Sequences
+from cortex.frontend.decision import Traced
 from cortex.ra import ir
 
 
@@ -49,6 +50,12 @@ def with_states(lets: tuple[ir.Let, ...], renamed: Mapping[str, str]) -> tuple[i
     )
 
 
+def rows_of(kind: Traced, renamed: Mapping[str, str]) -> tuple[ir.Rows, ...]:
+    """The results of a kind that have rows, with the states by the names they have in the model."""
+    found = () if kind.sequences is None else kind.sequences.rows
+    return tuple(replace(each, state=renamed[each.state]) for each in found)
+
+
 def relations(kinds: Iterable[ir.Kind], positions: Iterable[ir.Positions]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The slots and lists of positions that some kind reads, in the order of the routines."""
     used = {name for kind in kinds for name in _names(kind)}
@@ -70,6 +77,7 @@ def _names(kind: ir.Kind) -> Iterable[str]:
     for fact in kind.guard:
         if isinstance(fact.test, ir.IsNone):
             yield fact.test.name
+    yield from (each.relation for each in kind.rows)
 
 
 def _is(name: str) -> ir.Fact:

@@ -22,6 +22,7 @@ from cortex.frontend.arity.at_once import insert, trace_form, trace_node
 from cortex.frontend.arity.check import check, has_many_children, is_checked, with_fewer_children
 from cortex.frontend.arity.counts import learn_counts
 from cortex.frontend.arity.lengths import CheckedLengths
+from cortex.frontend.arity.rows import refuse_unlike_rows
 from cortex.frontend.arity.say_why import say_why
 from cortex.frontend.arity.supposing import Supposed
 from cortex.frontend.arity.widen import widen
@@ -332,6 +333,7 @@ class Trace:
         if not self._tree.order:
             raise needs_structure(self._knowledge, self._exploration.open_questions, self._exploration.dropped)
         shown = self._model.shown_states()
+        refuse_unlike_rows(self._knowledge, self._tree)
         assembled = assemble(self._knowledge, self._guards())
         if shown is None:
             return assembled

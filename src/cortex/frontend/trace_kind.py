@@ -31,10 +31,9 @@ def trace_kind(k: Knowledge, facts: Facts) -> Traced:
     else:
         values = _agree(k, k.states, form, values, facts)
     results = {name: values[name].name for name in k.states.names if name in values}
-    check_shapes(b, tuple(results.values()))
-    return Traced(
-        facts.guard(), b.reachable(tuple(results.values())), results, shapes=facts.shapes, collects=b.collects
-    )
+    every = (*results.values(), *(row for rows in b.rows.values() for row in rows))
+    check_shapes(b, every)
+    return Traced(facts.guard(), b.reachable(every), results, shapes=facts.shapes, collects=b.collects, rows=b.rows)
 
 
 def run(k: Knowledge, facts: Facts) -> tuple[StateForm, Results, Builder]:

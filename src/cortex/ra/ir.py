@@ -3,7 +3,7 @@ child states to states.
 
     Model  = name, params, fields, slots, lists, states, kinds, derived, tables, batching, dedup, inputs_first, finish,
              positions, gathers, unordered
-    Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects
+    Kind   = name, guard, lets, results, own_group, variant_of, inlined, collects, rows
     Let    = name, op, type, over
     Op     = Param | Field | State | Arity | Fill                              leaves
            | Unary | Binary | Where | Cast                                     pointwise, NumPy broadcasting
@@ -33,6 +33,7 @@ from cortex.ra.structure import Gather as Gather
 from cortex.ra.structure import Hop as Hop
 from cortex.ra.structure import Item as Item
 from cortex.ra.structure import Positions as Positions
+from cortex.ra.structure import Rows as Rows
 from cortex.ra.structure import Slot as Slot
 
 DType = Literal["f32", "i64", "bool"]
@@ -368,6 +369,7 @@ class Kind(Node):
     variant_of: str = ""
     inlined: tuple[Inlined, ...] = ()
     collects: tuple[Collect, ...] = ()
+    rows: tuple[Rows, ...] = ()
 
     @property
     def of_position(self) -> str:

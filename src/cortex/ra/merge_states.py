@@ -43,7 +43,8 @@ def merge_states(m: ir.Model, instead: Mapping[str, str]) -> ir.Model:
 
     def merged(kind: ir.Kind) -> ir.Kind:
         results = tuple(x for x, stay in zip(kind.results, stays, strict=True) if stay)
-        return replace(kind, lets=tuple(map(renamed, kind.lets)), results=results)
+        rows = tuple(replace(each, state=instead.get(each.state, each.state)) for each in kind.rows)
+        return replace(kind, lets=tuple(map(renamed, kind.lets)), results=results, rows=rows)
 
     states = tuple(state for state, stay in zip(m.states, stays, strict=True) if stay)
     return replace(m, states=states, kinds=tuple(map(merged, m.kinds)))

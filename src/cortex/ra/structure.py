@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from cortex.ir.node import Node, node
 
@@ -47,6 +47,20 @@ class Gather(Node):
     name: str
     start: str
     collection: str
+
+
+@node
+class Rows(Node):
+    """The result `name` has rows: the state `state` of the nodes in the list relation `relation`, in order.
+
+    `how` says that the last comes first ("reversed"), or that the relation is a slot. Several of one name follow each
+    other.
+    """
+
+    name: str
+    relation: str
+    state: str
+    how: Literal["list", "reversed", "slot"] = "list"
 
 
 POSITION = "(position)"

@@ -131,16 +131,16 @@ def _needed(m: Model) -> list[list[str]]:
     ):
         return []
     starts = {g.name: g.start for g in m.gathers}
-    followed = []
-    for kind in m.kinds:
-        own = {name for let in kind.lets for name in relations_read(let)}
-        own |= {entry.name for each in kind.collects for entry in each.entries if entry is not None}
-        followed.append(own | {starts[name] for name in own if name in starts})
     items = {name: p.relation for p in m.positions for name in (p.first, p.last, p.all)}
     behind = {r for kind in m.kinds if kind.of_position for let in kind.lets for r in relations_read(let)}
-    return [
-        sorted({*own, *(items[x] for x in own if x in items), *(own & items.keys() and behind)}) for own in followed
-    ]
+    needed = []
+    for kind in m.kinds:
+        own = relations_followed(kind)
+        own |= {entry.name for each in kind.collects for entry in each.entries if entry is not None}
+        own |= {items[x] for x in own if x in items} | (own & items.keys() and behind)
+        own |= {starts[x] for x in (*own, *(name for fact in kind.guard for name in _asked(fact.test))) if x in starts}
+        needed.append(sorted(own))
+    return needed
 
 
 def _entries(kind: Kind, collection: str) -> list[tuple[Any, ...]]:
@@ -160,6 +160,11 @@ def hop_for_native(hop: Hop) -> tuple[Any, ...]:
             return ("each", name)
         case _:
             assert_never(hop)
+
+
+def relations_followed(kind: Kind) -> set[str]:
+    """The relations that a kind follows from its nodes."""
+    return {name for let in kind.lets for name in relations_read(let)} | {each.relation for each in kind.rows}
 
 
 def relations_read(let: Let) -> Iterator[str]:

@@ -85,7 +85,7 @@ def check_calls(
         try:
             states = _states(run, model.request(example.arguments))
             form, names = model.result()
-            got = leaves(form.rebuild([np.asarray(states[name]) for name in names]))
+            got = leaves(form.rebuild([np.asarray(states(name)) for name in names]))
         except StructureError:
             continue  # a call says so; the example need not be whole
         try:
@@ -126,10 +126,10 @@ def _wrong(entry: Entry, example: Example, said: str, call: WrongCall | None, wo
 
 
 def _states(run: Executable, request: Any) -> Any:
-    """The states at the root of a request."""
+    """What gives the states at the root of a request."""
     if run._require().is_exact_here:
-        return run(request)
-    return {name: np.asarray(array[0], np.float32) for name, array in run.interpret(request).items()}
+        return partial(run(request).result, is_single=True)
+    return {name: np.asarray(array[0], np.float32) for name, array in run.interpret(request).items()}.__getitem__
 
 
 def _chosen(model: TorchModel, run: Executable, examples: list[Example]) -> Iterator[Example]:

@@ -17,9 +17,12 @@ import numpy as np
 from cortex import _native
 from cortex.frontend.torch.calls import HEAD, Arguments, Calls, argument
 from cortex.frontend.torch.categories import row_form, whole_form
+from cortex.frontend.torch.forms import Form
 from cortex.frontend.torch.interface import Constants, Interface
 from cortex.frontend.torch.serving import Serving, array_of
 from cortex.runtime.loaded import Loaded
+from cortex.runtime.node_results import Answer, is_put_in
+from cortex.runtime.output import output_type
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MOST_PARAMETERS = 16
@@ -67,7 +70,18 @@ def direct_call(
             case _:
                 return never
     form, names = serving.result()
-    is_single = form.kind == "tensor" and form.make is None
+    by_name = interface.names_states
+    is_single = not by_name and form in (Form("tensor"), Form("rows", 0, (), (Form("tensor"),)))
+    rows_of = dict(loaded.rows)
+    states = [list(rows_of[name]) if name in rows_of else loaded.names.index(name) for name in names]
+    gives_run = by_name and not is_put_in(form)
+    if gives_run:
+        kind = output_type(tuple(form.names()))
+        result: Any = Answer(kind, states, loaded.output, loaded.linearizer, serving, interface)
+    elif by_name:
+        result = form.rebuild
+    else:
+        result = tensor if is_single else partial(form.returned, tensor=tensor)
     return _native.DirectCall(
         {
             "program": loaded.program,
@@ -83,8 +97,9 @@ def direct_call(
             "head": HEAD,
             "relations": serving.relations if serving.mode == "calls" else None,
             "is_single": is_single,
-            "states": [loaded.names.index(name) for name in names],
-            "result": tensor if is_single else partial(form.returned, tensor=tensor),
+            "gives_run": gives_run,
+            "states": states,
+            "result": result,
         }
     )
 

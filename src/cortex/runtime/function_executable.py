@@ -25,6 +25,13 @@ class FunctionExecutable(Executable):
     by_calls: CompiledFunction | None = None
     make_by_calls: Callable[[Weights], CompiledFunction]
 
+    def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
+        """States of the model at the root of each structure: see `Executable`."""
+        if self.by_calls is not None and type(structures) is self._node_class and out is None and threads is None:
+            found: Output = self.by_calls(structures)
+            return found
+        return super().__call__(structures, out=out, threads=threads)
+
     def _learning(self, batch: Any, single: bool, team: int, out: Any) -> Output:
         if self.by_calls is None:
             try:

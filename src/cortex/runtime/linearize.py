@@ -52,7 +52,7 @@ from cortex.ra.ir import (
     Test,
     Value,
 )
-from cortex.runtime.call_table import call_table, hop_for_native, relations_read, source_for_native
+from cortex.runtime.call_table import call_table, hop_for_native, relations_followed, source_for_native
 from cortex.runtime.forest import Forest
 
 UnknownKind = _native.UnknownKind
@@ -232,7 +232,7 @@ def _owners(m: Model, p: Positions) -> set[int]:
     found = {
         number
         for number, kind in enumerate(m.kinds)
-        if not kind.of_position and not names.isdisjoint(name for let in kind.lets for name in relations_read(let))
+        if not kind.of_position and not names.isdisjoint(relations_followed(kind))
     }
     for other in m.positions:
         if any(source == p.name for _, source in other.at):

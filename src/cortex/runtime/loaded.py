@@ -17,7 +17,7 @@ from cortex.runtime.device_program import DeviceProgram
 from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.linearize import Checked, linearizer
-from cortex.runtime.output import Output, output_type
+from cortex.runtime.output import Output, output_type, rows_of_results
 from cortex.runtime.storage import Array, padded, padded_shape, without_padding
 from cortex.runtime.tables import Rows
 
@@ -61,7 +61,8 @@ class Loaded:
         self.checked = checked
         m, f = compiled.model, compiled.signature
         self.names = tuple(s.name for s in m.outputs)
-        self.output = output_type(self.names)
+        self.rows = rows_of_results(m)
+        self.output = output_type(self.names, self.rows)
         self._params = interp.derived(m, weights)
         self._placed = {} if placed is None else placed
         self.in_place: dict[str, Array] = {}

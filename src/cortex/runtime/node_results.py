@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from cortex.errors import ModelError
 from cortex.frontend.torch.calls import Arguments
 from cortex.frontend.torch.forms import Form, typed
 from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.routine_states import RoutineStates
-from cortex.frontend.torch.serving import Mode
-from cortex.runtime.output import NodeStates, output_type
+from cortex.frontend.torch.serving import Mode, Serving
+from cortex.runtime.output import NodeStates, Output, output_type
 
 
 class NodeResults:
@@ -91,9 +94,57 @@ class ByCalls:
 
 def by_state(form: Form, arrays: Sequence[Any], nodes: Callable[[], NodeResults]) -> Any:
     """What a model function returns: its states by name, or what they are put in where that has none."""
-    if any(part.kind != "tensor" for part in form.parts) or form.kind in ("plain", "dict", "list"):
+    if is_put_in(form):
         return form.rebuild(list(arrays))
     return output_type(tuple(form.names()))(ByCalls(arrays, nodes))
+
+
+def is_put_in(form: Form) -> bool:
+    """Are the states of a function put in something that has no names for them?"""
+    return any(part.kind != "tensor" for part in form.parts) or form.kind in ("plain", "dict", "list", "rows")
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What makes the result of a model function from a run of its program, `Answer(...)(run, root)`."""
+
+    kind: type[Output]
+    states: list[int]
+    """The numbers of the function's states among those of the program."""
+    program: type[Output]
+    linearizer: Any
+    serving: Serving
+    interface: Interface
+
+    def __call__(self, run: Any, root: Any) -> Output:
+        """The states by name."""
+        return self.kind(RunByCalls(self, run, root))
+
+    def at_nodes(self, run: Any, root: Any) -> NodeResults:
+        """What the function returned at every node."""
+        routine = chosen(self.serving.routine_states(), None, self.interface)
+        calls = calls_of(routine, self.serving.mode, self.linearizer.visited([root]))
+        return NodeResults(self.program(run).nodes, calls, routine, np.asarray)
+
+
+class RunByCalls:
+    """The arrays of a call, like `ByCalls`; all of them are made when they are asked for."""
+
+    __slots__ = ("_answer", "_found", "_root", "_run")
+
+    def __init__(self, answer: Answer, run: Any, root: Any) -> None:
+        self._answer, self._run, self._root = answer, run, root
+        self._found: list[Any] | None = None
+
+    def root(self, state: int) -> Any:
+        """State number `state` at the roots."""
+        return self._run.root(self._answer.states[state])
+
+    def nodes(self, state: int) -> Any:
+        """State number `state` at every node."""
+        if self._found is None:
+            self._found = self._answer.at_nodes(self._run, self._root).arrays
+        return self._found[state]
 
 
 def chosen(routines: Sequence[RoutineStates], name: str | None, interface: Interface) -> RoutineStates:

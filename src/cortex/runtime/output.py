@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from cortex.ra.ir import StateDecl
+from cortex.ra.ir import Model, StateDecl
 from cortex.runtime.storage import Array
+
+RowsOfResults = tuple[tuple[str, tuple[tuple[int, str, str], ...]], ...]
+"""Results that have rows: states, by number, of children of the roots, by relation; and how these are taken."""
+
+
+def rows_of_results(m: Model) -> RowsOfResults:
+    """The results of a model that have rows. A root has the lists of its own kind; those of others are empty."""
+    numbers = {state.name: number for number, state in enumerate(m.outputs)}
+    found: dict[str, dict[tuple[int, str, str], None]] = {}
+    for kind in m.kinds:
+        for each in kind.rows:
+            found.setdefault(each.name, {}).setdefault((numbers[each.state], each.relation, each.how))
+    return tuple((name, tuple(runs)) for name, runs in found.items())
 
 
 class ByState:
@@ -95,8 +108,17 @@ class Output(ByState):
     def __init__(self, run: Any) -> None:
         self._run = run
 
+    _rows: Mapping[str, list[tuple[int, str, str]]]
+
     def _get(self, number: int) -> Any:
         return self._run.root(number)
+
+    def result(self, name: str, is_single: bool) -> Any:
+        """A state at the roots; or the rows of a result that has them: an array, a list of arrays for a list."""
+        if name not in self._rows:
+            return self[name]
+        rows, ends = self._run.rows(self._rows[name])
+        return rows if is_single else np.split(rows, ends[:-1])
 
     @property
     def nodes(self) -> NodeStates:
@@ -116,15 +138,19 @@ class Output(ByState):
 
 
 @cache
-def output_type(names: tuple[str, ...]) -> type[Output]:
-    """`Output` for these states, with a property for each: the way by `__getattr__` takes four times as long."""
+def output_type(names: tuple[str, ...], rows: RowsOfResults = ()) -> type[Output]:
+    """`Output` for these states, with a property for each: the way by `__getattr__` takes four times as long.
+
+    Results that have rows are none of the states.
+    """
 
     def state(number: int) -> property:
         return property(lambda output: output._run.root(number))
 
     taken = set(dir(Output))
     properties = {name: state(i) for i, name in enumerate(names) if name not in taken}
-    own = {"__slots__": (), "__module__": Output.__module__, "__doc__": Output.__doc__, "_names": names}
+    own: dict[str, Any] = {"__slots__": (), "__module__": Output.__module__, "__doc__": Output.__doc__, "_names": names}
+    own["_rows"] = {name: list(runs) for name, runs in rows}
     return type(Output.__name__, (Output,), {**own, **properties})
 
 
@@ -132,7 +158,7 @@ def _with_arrays(names: tuple[str, ...], run: PlainRun) -> Output:
     return output_type(names)(run)
 
 
-def no_rows(names: Sequence[str], outputs: Sequence[StateDecl]) -> list[Array]:
-    """States of no structures at all."""
+def no_rows(names: Sequence[str], outputs: Sequence[StateDecl]) -> list[Array | list[Array]]:
+    """States of no structures at all; results that have rows are none of them."""
     shapes = {state.name: state.type.shape for state in outputs}
-    return [np.zeros((0, *shapes[name]), np.float32) for name in names]
+    return [np.zeros((0, *shapes[name]), np.float32) if name in shapes else [] for name in names]

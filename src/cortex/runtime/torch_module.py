@@ -28,6 +28,7 @@ from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output, no_rows
 from cortex.runtime.part import Part, Save
 from cortex.runtime.report import Report
+from cortex.runtime.row_results import in_order, shape_of_rows
 from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
 from cortex.schedule.schedule import Schedule
 
@@ -73,11 +74,10 @@ class CalledAsModule(NotCopied, ABC):
             self._warn_of_gradients()
         if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
             try:
-                found = loaded.direct(args)
+                if (found := loaded.direct(args)) is not NotImplemented:
+                    return found
             except _native.UnknownKind:
-                found = NotImplemented
-            if found is not NotImplemented:
-                return found
+                pass
         threads = self._own("threads", kwargs)
         batch = self._interface.batch(args, kwargs)
         if batch is not None:
@@ -94,10 +94,10 @@ class CalledAsModule(NotCopied, ABC):
             request = model.request(arguments)
             states = self._states(model, run, request, threads)
         form, names = model.result()  # after the call, which may have shown new kinds
-        arrays = [states[name] for name in names]
+        arrays = [states.result(name, is_single=True) for name in names]
+        self._expect_more(arguments, model, run)
         if self._interface.names_states:
             return by_state(form, arrays, lambda: self._results_at_nodes(model, run, request, states, None))
-        self._expect_more(arguments, model, run)
         return form.returned(arrays, self._tensor)
 
     def _states(self, model: TorchModel | Serving, run: Executable, request: Any, threads: int | None) -> Output:
@@ -221,19 +221,21 @@ class CalledAsModule(NotCopied, ABC):
                     raise
                 return self._called_with_all(batch, threads)
             form, names = model.result()  # after the call, which may have shown new kinds
-            found.append((form, [states[name] for name in names]))
+            found.append((form, [states.result(name, is_single=False) for name in names]))
         form, columns = found[0]
         if self._interface.names_states and len(found) == 1:
             return by_state(form, columns, lambda: self._results_at_nodes(model, run, requests, states, None))
         if len(found) > 1:
-            shapes = {(form, *(rows.shape[1:] for rows in columns)) for form, columns in found}
+            shapes = {(form, *map(shape_of_rows, columns)) for form, columns in found}
             if len(shapes) > 1:
                 raise StructureError(
                     f"calls of {self._interface.name} with different constants return results of different forms or "
                     "shapes, which cannot be rows of the same tensors; make them by lists of their own"
                 )
-            order = np.argsort([number for _, _, numbers, _ in alike for number in numbers])
-            columns = [self._joined(parts)[order] for parts in zip(*(rows for _, rows in found), strict=True)]
+            numbers = [number for _, _, numbers, _ in alike for number in numbers]
+            columns = [
+                in_order(parts, numbers, self._joined) for parts in zip(*(rows for _, rows in found), strict=True)
+            ]
         return form.returned(columns, self._tensor)
 
     def _nodes_of(self, arguments: dict[str, Any], name: str | None) -> NodeResults:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cortex.errors import StructureError
 from cortex.runtime.executable import Executable
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.storage import Array
@@ -29,6 +30,10 @@ class TrainedStates:
     def __getitem__(self, name: str) -> Any:
         return self._at_roots[name]
 
+    def result(self, name: str, is_single: bool) -> Any:
+        """A state at the roots."""
+        return self[name]
+
 
 def trained_states(
     entry: TorchEntry,
@@ -47,6 +52,11 @@ def trained_states(
     def go(kinds: Kinds, nodes: Any, team: int) -> tuple[Training, Pass, dict[str, Array], list[str], list[str], int]:
         names = _names(model, everywhere)
         m = kinds.model()
+        if not {*names} <= {s.name for s in m.states}:
+            raise StructureError(
+                f"{entry.name} returns a row for each of many nodes, and such results have no gradients yet. While it "
+                "is trained, take the results at all nodes from fast.nodes(tree), whose tensors have them."
+            )
         wanted = [p.name for p in m.params if p.name in weights and weights[p.name].requires_grad]
         training = run.trainings.training(kinds, team, names, wanted)
         held = kinds.weights.arrays(p.name for p in m.params if p.name not in weights)

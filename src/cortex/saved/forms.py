@@ -1,6 +1,7 @@
 """The form of a result as JSON: what the tensors are put in.
 
     ["tensor"]   ["tensor", "bool"]   ["plain", 3]   ["grown", "name"]   ["tuple", [form, ...]]   ["list", [form, ...]]
+    ["rows", axis of a tensor or null for a list, form]
     ["dict", [key, ...], [form, ...]]
     ["record", "module", "Class", [field, ...], is named tuple, [form, ...]]
 
@@ -34,6 +35,8 @@ def encode_form(form: Form) -> list[Any]:
             return ["grown", form.make]
         case "tuple" | "list":
             return [form.kind, parts]
+        case "rows":
+            return ["rows", form.make, *parts]
         case "dict":
             return ["dict", encode(form.keys), parts]
         case "record":
@@ -54,6 +57,8 @@ def decode_form(data: Any) -> Form:
             return Form("grown", name)
         case ["tuple" | "list" as kind, [*parts]]:
             return Form(kind, None, tuple(range(len(parts))), tuple(map(decode_form, parts)))
+        case ["rows", (int() | None) as axis, part]:
+            return Form("rows", axis, (), (decode_form(part),))
         case ["dict", [*keys], [*parts]] if len(keys) == len(parts):
             return Form("dict", None, decode(keys), tuple(map(decode_form, parts)))
         case ["record", str(module), str(name), [*keys], bool(is_tuple), [*parts]] if len(keys) == len(parts):

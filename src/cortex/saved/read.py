@@ -131,7 +131,8 @@ def _check_serving(part: SavedPart, interface: Interface | None) -> None:
     """Refuse calls that cannot be made, and results that there are not."""
     if interface is None or part.serving is None:
         return
-    parameters, states = interface.signature.parameters, {s.name for s in part.model.outputs}
+    parameters = interface.signature.parameters
+    states = {s.name for s in part.model.outputs} | {rows.name for kind in part.model.kinds for rows in kind.rows}
     arguments = {part.serving.node, *part.serving.tensors, *(name for name, *_ in part.serving.constants)}
     if not arguments <= set(parameters) or not set(part.serving.names) <= states:
         raise ValueError("how a module is called")

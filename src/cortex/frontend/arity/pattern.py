@@ -39,6 +39,8 @@ def find_pattern(
     try:
         for lengths, kind in traces:
             seen.append((lengths, kind))
+            if kind.rows:
+                raise NotAlike("the result has a row for each item of a list")
             if not set(lengths) <= set(lists):
                 raise NotAlike("the items of a list of numbers are not taken one after the other")
             results = tuple(kind.results.values())
@@ -46,11 +48,13 @@ def find_pattern(
         lets, results = agree(rolled, _declared([kind.lets for _, kind in seen], lists))
         return ir.Kind("pattern", (), lets, results), None
     except NotAlike as reason:
-        with suppress(NotAlike):
-            made = [*seen, *islice(traces, max(0, FOUND_IN - len(seen)))]
-            if len(made) >= FOUND_IN:
-                return _with_steps(made, lists, taken)
-        raise reason
+        made = [*seen, *islice(traces, max(0, FOUND_IN - len(seen)))]
+        if len(made) < FOUND_IN:
+            raise
+        try:
+            return _with_steps(made, lists, taken)
+        except NotAlike as other:
+            raise other if made[0][1].rows else reason from None
 
 
 def _with_steps(
@@ -58,11 +62,11 @@ def _with_steps(
 ) -> tuple[ir.Kind, Sequences]:
     """The pattern of steps from one child to the next, found in two traces and checked in all that were made."""
     declared = _declared([kind.lets for _, kind in traces], lists)
-    own = [(lengths, kind.lets, tuple(kind.results.values())) for lengths, kind in traces]
+    own = [(lengths, kind.lets, tuple(kind.results.values()), kind.rows) for lengths, kind in traces]
     pattern, sequences = find_sequences(own[:FOUND_IN], declared, taken)
     if any(isinstance(x, ir.Item) and x.name not in lists for let in pattern.lets for x in walk(let.op)):
         raise NotAlike("an item of a list of numbers is taken beside those that are taken one after the other")
-    if not all(is_instance_of_steps(lets, results, pattern, sequences, n, declared) for n, lets, results in own):
+    if not all(is_instance_of_steps(x.lets, x.every_result, pattern, sequences, n, declared) for n, x in traces):
         raise NotAlike("what was found in some traces is not what the others compute")
     return pattern, sequences
 
@@ -82,8 +86,7 @@ def is_instance(
     if sequences is not None:
         bodies = (body.lets for routine in sequences.routines for body in routine.bodies())
         declared = _declared([kind.lets, pattern.lets, sequences.before.lets, *bodies], lists)
-        results = tuple(kind.results.values())
-        return is_instance_of_steps(kind.lets, results, pattern, sequences, lengths, declared)
+        return is_instance_of_steps(kind.lets, kind.every_result, pattern, sequences, lengths, declared)
     guard = tuple(ir.Fact(ir.Length(relation), n) for relation, n in lengths.items())
     expected = ir.Kind("pattern", guard, with_numbers(pattern.lets, lengths), pattern.results)
     for relation, n in lengths.items():

@@ -10,6 +10,7 @@ from itertools import count
 from cortex.frontend.arity.agree import Lengths, agree
 from cortex.frontend.arity.chains import Found, Trace, find_routine
 from cortex.frontend.arity.roll import Rolled, roll
+from cortex.frontend.arity.rows import RowsOf, Run, find_rows, find_runs
 from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.sequences import NOTHING, Body, Routine, Sequences, written_out
 from cortex.frontend.arity.unstack import unstacked
@@ -31,7 +32,7 @@ class Recurrent:
 
 
 def find_sequences(
-    traces: Iterable[tuple[Lengths, tuple[ir.Let, ...], tuple[str, ...]]],
+    traces: Iterable[tuple[Lengths, tuple[ir.Let, ...], tuple[str, ...], RowsOf]],
     declared: Declared,
     taken: Collection[str] = (),
 ) -> tuple[ir.Kind, Sequences]:
@@ -41,9 +42,9 @@ def find_sequences(
     """
     found: list[tuple[Lengths, Recurrent]] = []
     number = 0
-    for lengths, lets, results in traces:
+    for lengths, lets, results, rows in traces:
         number = len(results)
-        own = _Rolling(lengths, declared, taken).run(lets, results)
+        own = _Rolling(lengths, declared, taken).run(lets, results, rows)
         if found and not found[0][1].sequences.is_same(own.sequences):
             raise NotAlike("the steps over the items of a list differ with their number")
         found.append((lengths, own))
@@ -68,7 +69,10 @@ def is_instance_of_steps(
     lengths: Lengths,
     declared: Declared,
 ) -> bool:
-    """Does a kind with routines compute what a trace computes for these numbers of items?"""
+    """Does a kind with routines compute what a trace computes for these numbers of items?
+
+    Rows of results are among the `results` of the trace, after the others.
+    """
     if any(lengths[r.relation] < 1 for r in sequences.routines):
         return False
     everything = with_routines(declared, sequences)
@@ -104,15 +108,20 @@ class _Rolling:
         self.routines: list[Routine] = []
         self.wholes: dict[str, str] = {}
         self.types: dict[str, ir.TensorType] = {}
+        self.rows: tuple[ir.Rows, ...] = ()
 
-    def run(self, lets: tuple[ir.Let, ...], results: tuple[str, ...]) -> Recurrent:
+    def run(self, lets: tuple[ir.Let, ...], results: tuple[str, ...], rows: RowsOf) -> Recurrent:
         if not self.lengths:
             raise NotAlike("there is no list whose items are taken one after the other")
-        kind = unstacked(lets, results, min(self.lengths.values()), self.declared)
-        body, results = kind.lets, kind.results
+        every = (*results, *(row for each in rows.values() for row in each))
+        kind = unstacked(lets, every, min(self.lengths.values()), self.declared)
+        new = dict(zip(every, kind.results, strict=True))
+        rows = {name: tuple(new[row] for row in each) for name, each in rows.items()}
+        body, every, results = kind.lets, kind.results, kind.results[: len(results)]
         for relation in self.lengths:
-            while (found := self._found(body, results, relation)) is not None:
+            while (found := self._found(body, every, relation)) is not None:
                 body = self._added(found)
+        body = self._with_rows(body, every, rows)
         of_numbers = [relation for relation in self.lengths if relation not in self.declared.lists]
         for relation in of_numbers:  # what is read of them is read by positions
             items = find_zip(self._trace(body, results, relation), self._name(relation), self._before, always=True)
@@ -126,6 +135,21 @@ class _Rolling:
             if zipped is body:
                 raise
             return self._rolled(zipped, results)
+
+    def _with_rows(self, body: tuple[ir.Let, ...], every: tuple[str, ...], rows: RowsOf) -> tuple[ir.Let, ...]:
+        """Have positions for the rows of results."""
+        traces = {relation: self._trace(body, every, relation) for relation in self.lengths}
+        runs = [run for name, each in rows.items() for run in find_runs(name, each, traces)]
+        written: dict[Run, ir.Rows] = {}
+        for relation in self.lengths:
+            own = [run for run in runs if run.relation == relation]
+            if own:
+                t = self._trace(body, every, relation)
+                found, made = find_rows(t, own, self._name(relation), self._before)
+                body = self._added(found)
+                written |= made
+        self.rows = tuple(written[run] for run in runs)
+        return body
 
     def _found(self, body: tuple[ir.Let, ...], results: tuple[str, ...], relation: str) -> Found | None:
         if len(self.routines) >= MOST_ROUTINES:
@@ -164,7 +188,7 @@ class _Rolling:
     def _sequences(self, body: tuple[ir.Let, ...]) -> Sequences:
         types = {let.name: let.type for let in body}
         return Sequences(
-            tuple(self.routines), NOTHING, tuple(ir.StateDecl(s, types[v]) for v, s in self.wholes.items())
+            tuple(self.routines), NOTHING, tuple(ir.StateDecl(s, types[v]) for v, s in self.wholes.items()), self.rows
         )
 
     def _rolled(self, body: tuple[ir.Let, ...], results: tuple[str, ...]) -> Recurrent:

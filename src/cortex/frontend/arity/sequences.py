@@ -83,6 +83,8 @@ class Sequences:
     before: Body
     states: tuple[ir.StateDecl, ...]
     """Of `before`."""
+    rows: tuple[ir.Rows, ...] = ()
+    """Results that have a row for each position of a routine; of one name, one after the other."""
 
     @property
     def name(self) -> str:
@@ -91,7 +93,7 @@ class Sequences:
 
     def is_same(self, other: Sequences) -> bool:
         """Does `other` compute the same?"""
-        if len(self.routines) != len(other.routines) or self.states != other.states:
+        if len(self.routines) != len(other.routines) or (self.states, self.rows) != (other.states, other.rows):
             return False
         for a, b in zip(self.routines, other.routines, strict=True):
             if replace(a, first=None, rest=NOTHING) != replace(b, first=None, rest=NOTHING):
@@ -108,7 +110,10 @@ NOTHING = Body((), ())
 
 
 def written_out(kind: ir.Kind, sequences: Sequences, lengths: Mapping[str, int], declared: Declared) -> ir.Kind:
-    """`kind` for these numbers of items, all at least 1, with the bodies of all positions in place of their states."""
+    """`kind` for these numbers of items, all at least 1, with the bodies of all positions in place of their states.
+
+    Rows of results are results, too, after the others.
+    """
     b = Builder(declared)
     fixed = _write(b, _for_items(sequences.before, lengths, declared), {})
     at: dict[tuple[str, int, str], str] = {}
@@ -142,7 +147,17 @@ def written_out(kind: ir.Kind, sequences: Sequences, lengths: Mapping[str, int],
                 last = at[routine.name, counts[routine.name] - 1 if is_last else 0, state.name]
                 known[routine.end(is_last), state.name] = last
     results = _write(b, body, known)
+    results += tuple(row for x in sequences.rows for row in _rows(x, sequences, counts, at))
     return ir.Kind(kind.name, kind.guard, b.lets, results)
+
+
+def _rows(
+    rows: ir.Rows, sequences: Sequences, counts: Mapping[str, int], at: Mapping[tuple[str, int, str], str]
+) -> list[str]:
+    """The lets that are rows of a result."""
+    routine = next(r.name for r in sequences.routines if rows.relation in (r.name, r.end(False)))
+    each = [at[routine, i, rows.state] for i in range(counts[routine])]
+    return {"list": each, "reversed": each[::-1], "slot": each[:1]}[rows.how]
 
 
 def _for_items(body: Body, counts: Mapping[str, int], declared: Declared) -> Body:

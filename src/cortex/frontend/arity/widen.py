@@ -231,7 +231,7 @@ class _Widening:
                 raise NotAlike(f"it cannot be traced for {_said(lengths)}")
             if not self._asks_the_same(kind.guard):
                 raise NotAlike("what it asks of a node depends on the number of its children")
-            if list(kind.results) != list(self.kind.results):
+            if (list(kind.results), list(kind.rows)) != (list(self.kind.results), list(self.kind.rows)):
                 raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
                 check_items(self._attempt, self.chosen, lengths, kind)

@@ -7,9 +7,11 @@ form.rebuild([h, c])     ->  (h, {"c": c})
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from cortex.errors import StructureError
 from cortex.frontend.spans import fail
@@ -32,11 +34,14 @@ PLAIN = (str, int, float, bool, type(None))
 class Form:
     """A tensor ("tensor"), a plain value that is always the same ("plain"), or a collection of forms.
 
-    A list to which the calls below add, and so of any length, is "grown".
+    A list to which the calls below add, and so of any length, is "grown". "rows" are a tensor or a list of any length
+    in a result of forward; their part is the form of one.
     """
 
-    kind: Literal["tensor", "plain", "tuple", "list", "dict", "record", "grown"]
-    make: Any = None  # the plain value; the class of a record; a tensor's element type unless that is float32; the name
+    kind: Literal["tensor", "plain", "tuple", "list", "dict", "record", "grown", "rows"]
+    make: Any = None
+    """The plain value; the class of a record; a tensor's element type unless that is float32; the name of a list that
+    grows; the axis of a tensor along which there are rows, None for a list of rows."""
     keys: tuple[Any, ...] = ()
     parts: tuple[Form, ...] = ()
 
@@ -48,6 +53,9 @@ class Form:
     def _names(self) -> Iterator[str]:
         if self.kind == "tensor":
             yield ""
+        if self.kind == "rows":
+            yield from self.parts[0]._names()
+            return
         for key, part in zip(self.keys, self.parts, strict=True):
             for inner in part._names():
                 yield f"{key}_{inner}" if inner else str(key)
@@ -65,10 +73,17 @@ class Form:
         return 1 if self.kind == "tensor" else sum(part.count for part in self.parts)
 
     def returned(self, states: list[Any], tensor: Callable[[Any], Any]) -> Any:
-        """The result with these states, arrays of float32, each of its own element type and made a `tensor`."""
+        """The result with these states, arrays of float32, each of its own element type and made a `tensor`.
+
+        What has rows is, for several calls at once, a list of arrays, and a list of results.
+        """
         if self.kind == "tensor" and self.make is None:
             return tensor(states[0])
-        return self.rebuild([tensor(typed(x, kind)) for x, kind in zip(states, self.types(), strict=True)])
+
+        def made(x: Any, kind: str | None) -> Any:
+            return [made(each, kind) for each in x] if type(x) is list else tensor(typed(x, kind))
+
+        return self.rebuild([made(x, kind) for x, kind in zip(states, self.types(), strict=True)])
 
     def rebuild(self, tensors: list[Any], grown: Callable[[str], Any] = lambda name: None) -> Any:
         """The result with these tensors, and what `grown` gives in place of lists to which calls add."""
@@ -81,6 +96,9 @@ class Form:
             return self.make
         if self.kind == "grown":
             return grown(self.make)
+        if self.kind == "rows":
+            columns = [next(tensors) for _ in range(self.count)]
+            return list(map(self._of_rows, zip(*columns, strict=True))) if _is_many(columns) else self._of_rows(columns)
         values = [part._rebuild(tensors, grown) for part in self.parts]
         match self.kind:
             case "tuple":
@@ -92,6 +110,15 @@ class Form:
             case _:
                 return _record(self.make, self.keys, values)
 
+    def _of_rows(self, columns: Sequence[Any]) -> Any:
+        """A tensor that has rows, or a list of what its rows are."""
+        if self.make is None:
+            return [self.parts[0].rebuild([column[i] for column in columns]) for i in range(len(columns[0]))]
+        [column] = columns
+        if not self.make:
+            return column
+        return np.moveaxis(column, 0, self.make) if isinstance(column, np.ndarray) else column.movedim(0, self.make)
+
     def text(self) -> str:
         """For messages: `(tensor, {'c': tensor})`."""
         match self.kind:
@@ -101,6 +128,8 @@ class Form:
                 return repr(self.make)
             case "grown":
                 return "a list that grows"
+            case "rows":
+                return f"{'a list' if self.make is None else 'a tensor'} of any length"
             case "tuple":
                 return f"({', '.join(part.text() for part in self.parts)})"
             case "list":
@@ -160,34 +189,79 @@ def grown(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
 
 
 @dataclass(frozen=True)
+class Column:
+    """In place of a tensor of a result: one for each row."""
+
+    rows: list[Any]
+
+
+@dataclass(frozen=True)
+class WithRows:
+    """In place of a part of a result that has rows: the form of one, and its tensors, each with all rows."""
+
+    axis: int | None
+    element: Form
+    columns: list[Column]
+
+
+@dataclass(frozen=True)
 class Grown:
     """In place of a list in a result, to which the calls below add."""
 
     name: str
 
 
-def without_lists(x: Any, paths: Collection[Path], at: Path = ()) -> tuple[Any, dict[str, list[Any]]]:
+def without_lists(x: Any, paths: Collection[Path]) -> tuple[Any, dict[str, list[Any]]]:
     """A result with `Grown` in place of the lists at these places, and the lists by name."""
-    if at in paths and type(x) is list:
-        name = "_".join(["returned", *map(str, at)])
-        return Grown(name), {name: x}
     found: dict[str, list[Any]] = {}
 
-    def inside(key: Any, value: Any) -> Any:
-        made, lists = without_lists(value, paths, (*at, key))
-        found.update(lists)
-        return made
+    def taken_out(at: Path, part: Any) -> Any:
+        if type(part) is not list:
+            return part
+        name = "_".join(["returned", *map(str, at)])
+        found[name] = part
+        return Grown(name)
 
-    if not any(path[: len(at)] == at and len(path) > len(at) for path in paths):
-        return x, found
+    return replaced(x, paths, taken_out), found
+
+
+def replaced(x: Any, paths: Collection[Path], instead: Callable[[Path, Any], Any], at: Path = ()) -> Any:
+    """A result with something `instead` of the parts at these places."""
+    if at in paths:
+        return instead(at, x)
+    if not any(path[: len(at)] == at for path in paths):
+        return x
+
+    def inside(key: Any, value: Any) -> Any:
+        return replaced(value, paths, instead, (*at, key))
+
     match x:
         case tuple() if hasattr(x, "_fields"):
-            return _record(type(x), x._fields, [inside(*each) for each in zip(x._fields, x, strict=True)]), found
+            return _record(type(x), x._fields, [inside(*each) for each in zip(x._fields, x, strict=True)])
         case tuple() | list():
-            return type(x)(inside(i, value) for i, value in enumerate(x)), found
+            return type(x)(inside(i, value) for i, value in enumerate(x))
         case dict():
-            return {key: inside(key, value) for key, value in x.items()}, found
-    return x, found
+            return {key: inside(key, value) for key, value in x.items()}
+        case _ if dataclasses.is_dataclass(x) and not isinstance(x, type):
+            keys = tuple(f.name for f in dataclasses.fields(x))
+            return _record(type(x), keys, [inside(key, getattr(x, key)) for key in keys])
+    return x
+
+
+def places(form: Form, at: Path = ()) -> Iterator[Path]:
+    """The places of the tensors of a form, in order; those of rows are where these are."""
+    if form.kind == "tensor":
+        yield at
+    if form.kind == "rows":
+        yield from [at] * form.count
+        return
+    for key, part in zip(form.keys, form.parts, strict=True):
+        yield from places(part, (*at, key))
+
+
+def _is_many(columns: Sequence[Any]) -> bool:
+    """Are these the rows of several calls?"""
+    return type(columns[0]) is list
 
 
 def _is_numeric(form: Form) -> bool:
@@ -242,6 +316,9 @@ def _form(x: Any, kind_of: KindOf, tensors: list[Any], numbers: Collection[Path]
             return Form("plain", x)
         case Grown(name):
             return Form("grown", name)
+        case WithRows(axis, element, columns):
+            tensors += columns
+            return Form("rows", axis, (), (element,))
         case _ if dataclasses.is_dataclass(x) and not isinstance(x, type):
             keys = tuple(f.name for f in dataclasses.fields(x))
             values, kind = [getattr(x, key) for key in keys], "record"

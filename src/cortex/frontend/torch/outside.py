@@ -8,10 +8,11 @@ refused. Afterwards everything is as it was before the trace.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from operator import is_
 from typing import Any
 
 from cortex.frontend.signals import Restart
@@ -35,6 +36,10 @@ class ClassAttributes(MutableMapping[str, Any]):
 
     def __init__(self, cls: type) -> None:
         self._cls = cls
+
+    def everything(self) -> Mapping[str, Any]:
+        """What names are bound to, code too."""
+        return vars(self._cls)
 
     def __iter__(self) -> Iterator[str]:
         return iter([name for name, _ in self.data()])
@@ -119,12 +124,30 @@ class _Start:
     kept: dict[str, _Kept]
     collections: tuple[str, ...]
     """The names of what can be changed without being bound anew."""
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+    """All that the holder had, where everything in it is looked at."""
 
     @classmethod
     def of(cls, number: int, space: Space, holder: dict[str, Any] | ClassAttributes) -> _Start:
         """As it is now."""
         kept = {name: _Kept(x) for name, x in space.within(holder)}
-        return cls(number, holder, kept, tuple(name for name, each in kept.items() if each.is_collection))
+        collections = tuple(name for name, each in kept.items() if each.is_collection)
+        names, values = ((), ()) if space.names else _all_in(holder)
+        return cls(number, holder, kept, collections, names, values)
+
+    def is_bound_as_before(self) -> bool:
+        """Is it clear at once that all names are bound to what they were bound to?"""
+        if not self.names:
+            return False
+        names, values = _all_in(self.holder)
+        return names == self.names and all(map(is_, values, self.values))
+
+
+def _all_in(holder: dict[str, Any] | ClassAttributes) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    if isinstance(holder, dict):
+        return tuple(dict.keys(holder)), tuple(dict.values(holder))
+    return tuple(holder.everything()), tuple(holder.everything().values())
 
 
 class Outside:
@@ -162,6 +185,8 @@ class Outside:
 
     def _others(self, start: _Start) -> list[tuple[str, Any]]:
         """The names that are bound to something else than in the beginning, and to what."""
+        if start.is_bound_as_before():
+            return []
         kept = start.kept
         found = self._spaces[start.number].within(start.holder)
         return [(name, x) for name, x in found if (known := kept.get(name)) is None or known.value is not x]

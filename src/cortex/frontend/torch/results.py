@@ -8,7 +8,8 @@ from cortex.errors import ModelError
 from cortex.frontend.builder import Value
 from cortex.frontend.torch.collected import collected_values
 from cortex.frontend.torch.constant_results import learn_constant
-from cortex.frontend.torch.forms import Form, without_lists
+from cortex.frontend.torch.forms import Column, Form, places, without_lists
+from cortex.frontend.torch.rows import by_rows, learn_axis, learn_lengths, rows_as_values
 from cortex.ra.ir import TensorType
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
     values: dict[str, Value] = {}
     result, lists = without_lists(result, role.growing)
     b.grown |= lists
+    result = by_rows(b, result)
     form, returned = b.values(result, role.numbers.get("", ()))
     if role.returns_constants and not form.count:
         learn_constant(b, form, _what(b))
@@ -29,7 +31,10 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
     if role.result is not None and form != role.result:
         _reconcile(b, role, form, role.result)
     role.result = form
-    values |= zip(role.result_names(prefix), returned, strict=True)
+    at = dict(zip(role.result_names(prefix), places(form), strict=True))
+    for name, value in zip(at, returned, strict=True):
+        values |= rows_as_values(b, name, value) if isinstance(value, Column) else {name: value}
+    rows = {row for each in b.rows for row in values if row.startswith(f"{each}[")}
     for name, stored in b.results().items():
         form, parts = b.values(stored, role.numbers.get(name, ()))
         if role.stored.setdefault(name, form) != form:
@@ -45,10 +50,14 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
         values |= zip(role.stored_names(prefix, name), parts, strict=True)
     values |= collected_values(b)
     for name, value in values.items():
+        if name in rows:
+            continue
         known = role.types.setdefault(name, TensorType(value.shape))
         if known.shape != value.shape:
             if role.routine is not None:
                 b.model.data.must_be_known(b.model, role)
+            if name in at and learn_axis(b, role, at[name], known.shape, value.shape):
+                b.model.restart()
             few, many = sorted((value.shape, known.shape))
             raise ModelError(
                 f"{_what(b)} returns tensors of shape {few} for some nodes and of {many} for others. Results of all "
@@ -66,6 +75,8 @@ def lets_of(values: dict[str, Value]) -> tuple[str, ...]:
 def _reconcile(b: TorchBuilder, role: Role, form: Form, known: Form) -> None:
     """Two calls return different forms: numbers become tensors, constants become known to callers."""
     if role.learn_numbers("", known, form):
+        b.model.restart()
+    if learn_lengths(b, role, known, form):
         b.model.restart()
     if role.routine is not None and role.learn_lists(known, form):
         b.model.learn_lists(b, role)

@@ -65,6 +65,12 @@ class Role:
     """The form of what its calls add to collections, by the names of these."""
     growing: set[Path] = field(default_factory=set)
     """Where in the result there are lists to which calls add something."""
+    rows: dict[Path, int | None] = field(default_factory=dict)
+    """Of forward: where the result has rows, as many as a request gives; the axis of a tensor, or None for a list."""
+    elements: dict[Path, Form] = field(default_factory=dict)
+    """The form of one of these."""
+    row_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """The shapes of their tensors, by the names of results."""
     grows: set[str] = field(default_factory=set)
     """Collections outside of calls, attributes of modules, to which its calls add something."""
 
@@ -106,8 +112,8 @@ class Role:
     def forget(self) -> None:
         """Learn results anew."""
         self.result = None
-        self.stored.clear()
-        self.types.clear()
+        for learned in (self.stored, self.types, self.elements, self.row_shapes):
+            learned.clear()
 
     def result_names(self, prefix: str) -> list[str]:
         """The states that hold the result."""

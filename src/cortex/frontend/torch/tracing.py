@@ -21,7 +21,7 @@ from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argument, added
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
-from cortex.frontend.torch.forms import Form, Path, flatten, parts_of
+from cortex.frontend.torch.forms import Column, Form, Path, flatten, parts_of
 from cortex.frontend.torch.given_arguments import given_argument
 from cortex.frontend.torch.identity import NodeId
 from cortex.frontend.torch.language import Language, is_of_request
@@ -294,7 +294,12 @@ class TorchBuilder(Builder):
     def values(self, result: Any, numbers: Collection[Path] = ()) -> tuple[Form, list[Value]]:
         """The form of a result, and its tensors; numbers at these places are tensors too."""
         form, found = flatten(self.language.known(result), self.kind_of, numbers)
-        return form, [fill(float(x)) if isinstance(x, int | float) else self.language.value(x) for x in found]
+        return form, [self._value(x) for x in found]
+
+    def _value(self, x: Any) -> Any:
+        if isinstance(x, Column):
+            return x
+        return fill(float(x)) if isinstance(x, int | float) else self.language.value(x)
 
     def kind_of(self, x: Any) -> str | None:
         """The element type of a tensor."""
