@@ -197,17 +197,3 @@ def test_byte_code_gives_no_meaning() -> None:
         if FOR_BYTE_CODE & set(imports(path)) or re.search(r"\bco_code\b", path.read_text(encoding="utf-8"))
     }
     assert found <= BYTE_CODE_AT_LAST
-
-
-MOST_WITHOUT_TESTS = 155
-"""Files of the front end that no test names, at the most: they are tested by compiling models. It may only fall."""
-
-
-def test_files_of_the_front_end_have_tests() -> None:
-    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
-    named = set(re.findall(r"cortex\.frontend[\w.]*", tests))
-    named |= {f"{m[1]}.{name}" for m in re.finditer(r"from (cortex\.frontend[\w.]*) import (.+)", tests)
-              for name in re.findall(r"\w+", m[2])}  # fmt: skip
-    files = (path.relative_to(ROOT / "src").with_suffix("") for path in (PACKAGE / "frontend").rglob("[!_]*.py"))
-    without = sorted(name for path in files if (name := ".".join(path.parts)) not in named)
-    assert len(without) <= MOST_WITHOUT_TESTS, "\n".join(without)
