@@ -288,24 +288,12 @@ void Request::copy_relations() {
   if (!spec_.unshared.empty()) check_unshared();
 }
 
-// What is read of an item that is a number, or an object, rather than a node.
-PyObject* Request::value_of_item(std::int32_t node, std::size_t attribute) {
-  PyObject* const item = added_[static_cast<std::size_t>(node) - num_user_].value;
-  const Accessor& accessor = spec_.attributes[attribute].accessor;
-  try {
-    return spec_.of_calls() ? spec_.calls.attributes[attribute].steps.follow(item) : accessor.get(item);
-  } catch (nb::python_error& error) {
-    note_place(error, accessor.name(), node);
-    throw;
-  }
-}
-
 // The value of an attribute: of the node object, or of the forest's column.
 PyObject* Request::value(std::int32_t node, int attribute) {
   const auto a = static_cast<std::size_t>(attribute);
   if (static_cast<std::size_t>(node) >= num_user_) {
     const Added& added = added_[static_cast<std::size_t>(node) - num_user_];
-    if (added.value) return value_of_item(node, a);
+    if (added.value) return Py_NewRef(added.value);  // the only field that positions of numbers have
     node = added.owner;
   }
   if (!forest_.is_valid()) {

@@ -254,7 +254,6 @@ class Request {
 
   // Where values come from: the attribute of a node (a new reference), or null where it is absent.
   PyObject* value(std::int32_t node, int attribute);
-  PyObject* value_of_item(std::int32_t node, std::size_t attribute);
   PyObject* value_at_hand(std::int32_t node, int attribute) const;
 
   // where.cpp
@@ -276,7 +275,7 @@ class Request {
     std::int32_t owner;
     std::int32_t routine;  // or -1
     std::int32_t item;
-    PyObject* value;  // the item itself where it is no node, owned; else null
+    PyObject* value;  // the item itself where it is a number, owned; else null
   };
 
   const Spec& spec_;

@@ -8,7 +8,6 @@
 
 #include "computed.hpp"
 #include "errors.hpp"
-#include "signals.hpp"
 #include "tensors.hpp"
 
 namespace cortex {
@@ -62,7 +61,6 @@ nb::object interned(nb::object text) {
 
 constexpr Py_ssize_t kLongPattern = 64;
 constexpr std::size_t kMostForms = 16;
-constexpr Py_ssize_t kMostAlong = 1 << 20;  // objects that an attribute leads to, one from the other
 
 PyObject* attribute_named(PyObject* x, const char* text, PyObject*& name) {
   if (!name) name = PyUnicode_InternFromString(text);
@@ -194,7 +192,6 @@ Steps::Step Steps::step(nb::handle source) {
   if (what == "attribute") return {Kind::kAttribute, Attribute(first.ptr()), {}};
   const Attribute none(own(PyUnicode_InternFromString("")).ptr());
   if (what == "has") return {Kind::kHas, Attribute(first.ptr()), {}};
-  if (what == "along") return {Kind::kAlong, Attribute(first.ptr()), {}};
   if (what == "call") return {Kind::kCall, none, first};
   if (what == "contains") return {Kind::kContains, none, first};
   if (what == "compute") {
@@ -284,31 +281,12 @@ nb::object Steps::pattern(const Step& step, PyObject* from) {
   return own(PyUnicode_InternFromString(letters.data()));
 }
 
-// All objects that an attribute leads to, one from the other, until it is None.
-nb::object Steps::along(const Step& step, PyObject* from) {
-  nb::object found = own(PyList_New(0));
-  nb::object at = nb::borrow(from);
-  while (true) {
-    PyObject* next = step.attribute.get(at.ptr());
-    at = next ? nb::steal(next) : own(PyObject_GetAttr(at.ptr(), step.attribute.name().ptr()));  // which says what is wrong
-    if (at.is_none()) return found;
-    if (PyList_Append(found.ptr(), at.ptr()) < 0) throw nb::python_error();
-    const Py_ssize_t count = PyList_GET_SIZE(found.ptr());
-    look_for_signals(static_cast<std::size_t>(count));
-    if (count > kMostAlong)
-      structure_error("'" + step.attribute.text() + "' leads from one object to the next more than " +
-                      std::to_string(kMostAlong) + " times; is there a cycle?");
-  }
-}
-
 // What one step leads to, a new reference; null where it is known without an exception that it leads nowhere.
 PyObject* Steps::take(const Step& step, PyObject* from, Given given) {
   using Kind = Step::Kind;
   switch (step.kind) {
     case Kind::kAttribute:
       return step.attribute.get(from);
-    case Kind::kAlong:
-      return along(step, from).release().ptr();
     case Kind::kItem:
       return item(step, from);
     case Kind::kTruth:

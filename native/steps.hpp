@@ -74,7 +74,7 @@ class Steps {
  public:
   Steps() = default;
 
-  // From a list of ("attribute", name), ("along", name), ("item", key), ("function", name, function), ("call", arguments),
+  // From a list of ("attribute", name), ("item", key), ("function", name, function), ("call", arguments),
   // ("contains", key), ("has", name), ("look up", dictionary, default or None), ("given", number), ("constant", value) and ("compute", ...)
   // (computed.hpp).
   explicit Steps(nb::handle source);
@@ -92,7 +92,7 @@ class Steps {
  private:
   struct Step {
     enum class Kind {
-      kAttribute, kAlong, kItem, kCall, kContains, kHas, kTruth, kLength, kList, kFunction,
+      kAttribute, kItem, kCall, kContains, kHas, kTruth, kLength, kList, kFunction,
       kOfClass,   // a function of the object's class
       kConstant,  // a function of a constant: a class, or a member of an enumeration
       kPattern,   // which items are nodes: a function of the classes of the items
@@ -103,7 +103,7 @@ class Steps {
       kGiven,     // what the call is given
       kValue,     // a constant of the code, whatever the object is
     } kind;
-    Attribute attribute;  // kAttribute, kAlong, kHas
+    Attribute attribute;  // kAttribute, kHas
     nb::object value;     // the key, the function, the arguments, or the dictionary
     nb::object otherwise = {};  // kLookUp: what is found where the dictionary holds nothing; None where nothing is
     Py_ssize_t index = 0;  // kItem: the key, where it is an index; kGiven: which one
@@ -116,7 +116,6 @@ class Steps {
   static Step step(nb::handle source);
   static PyObject* take(const Step& step, PyObject* from, Given given);
   static PyObject* item(const Step& step, PyObject* from);
-  static nb::object along(const Step& step, PyObject* from);
   static nb::object of_class(const Step& step, PyObject* from);
   static nb::object pattern(const Step& step, PyObject* from);
   static nb::object form(const Step& step, PyObject* from);

@@ -24,7 +24,6 @@ from cortex.cost.choose import Considered
 from cortex.frontend.computed import Computed, Constant, Named
 from cortex.frontend.torch.calls import Row, Storing
 from cortex.frontend.torch.steps import (
-    Along,
     At,
     Attr,
     Called,
@@ -50,7 +49,6 @@ from cortex.schedule.schedule import STEPS
 WAYS = (
     Attr,
     At,
-    Along,
     Given,
     Sliced,
     Sorted,

@@ -10,8 +10,6 @@ from time import thread_time
 
 from cortex.frontend.signals import OutOfTime
 
-BETWEEN = 16
-"""The time is asked for once in so many questions: that may take as long as one of them."""
 PER_NODE = 1e-4
 """Seconds that looking at a node may take, in addition: there may be millions, of few kinds."""
 
@@ -22,7 +20,7 @@ class Clock:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = math.inf
-        self._nodes = self._ticks = 0
+        self._nodes = 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -44,8 +42,7 @@ class Clock:
 
     def tick(self) -> None:
         """Stop the work if its time is over."""
-        self._ticks += 1
-        if self._ticks % BETWEEN == 0 and thread_time() > self._end + PER_NODE * self._nodes:
+        if thread_time() > self._end + PER_NODE * self._nodes:
             raise OutOfTime
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from cortex.errors import InternalError, ModelError, StructureError
+from cortex.errors import ModelError, StructureError
 from cortex.frontend.beyond import Beyond
 from cortex.frontend.computed import Computed, Constant, Named, evaluate, identifier, shown
 from cortex.frontend.unseen import ABSENT, Relation, attribute_of
@@ -166,17 +166,17 @@ class Accessors:
         hops = [f"{hop.name}[{hop.index}]" if isinstance(hop, Item) else hop.name for hop in x.path]
         return ".".join([*hops, x.name])
 
-    def item(self, name: str, lists: Container[str]) -> tuple[str, int] | None:
-        """The one of these lists, and the place in it, that a name stands for something of; None for other names."""
+    def item(self, name: str) -> tuple[str, int] | None:
+        """The list of plain values, and the place in it, that a name stands for; None for other names."""
         return None
 
-    def beside(self, name: str, lists: Container[str], index: int) -> str:
-        """The name that stands for the same of another item."""
-        raise InternalError(f"{name} is of no item")
+    def name_of_item(self, name: str, index: int) -> str:
+        """The name that stands for one item of such a list."""
+        return f"{name}_{index}"
 
-    def item_name(self, name: str, lists: Container[str], stem: str) -> str:
-        """What the same of all items is called, as a field of each."""
-        raise InternalError(f"{name} is of no item")
+    def item_name(self, name: str, stem: str) -> str:
+        """What the items of such a list are called as fields of their own."""
+        return f"{name}_{stem}"
 
     def add_name(self, other: str, name: str) -> None:
         """`other` is a second name for what `name` means."""

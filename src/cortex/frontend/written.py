@@ -81,12 +81,6 @@ def running(frame: FrameType) -> ast.AST | None:
     return running_at(frame.f_code, frame.f_lasti)
 
 
-def running_place(frame: FrameType) -> tuple[CodeType, Position] | None:
-    """Where in the source a frame is: the same for all instructions that a piece of code is compiled to."""
-    place = _position(frame.f_code, frame.f_lasti // 2)
-    return None if place is None else (frame.f_code, place)
-
-
 def handles_errors(frame: FrameType) -> bool:
     """Does an `except` or a `finally` of this frame's function cover what is running? So without source, to be safe."""
     code = frame.f_code

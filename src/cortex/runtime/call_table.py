@@ -15,7 +15,6 @@ from cortex.frontend.torch.calls import PASSING, Relation, Row, Storing
 from cortex.frontend.torch.passed_numbers import OF_ITEM, Number, depends_on_item
 from cortex.frontend.torch.steps import (
     FUNCTIONS,
-    Along,
     At,
     Attr,
     Called,
@@ -268,8 +267,6 @@ def _step(places: Mapping[str, int], step: Step) -> tuple[Any, ...]:
             return ("item", step.slice)
         case Sorted() | Kept():
             return ("function", "", step.of)
-        case Along(name):
-            return ("along", name)
         case Called(args):
             return ("call", args)
         case Of(name):

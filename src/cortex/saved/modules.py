@@ -19,7 +19,6 @@ from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.serving import Mode, Serving
 from cortex.frontend.torch.steps import FUNCTIONS as OF_OBJECTS
 from cortex.frontend.torch.steps import (
-    Along,
     At,
     Attr,
     Called,
@@ -194,7 +193,7 @@ def _is_plain(x: Any) -> bool:
 
 def _is_step(step: Any) -> bool:
     match step:
-        case Attr(name) | Has(name) | Along(name):
+        case Attr(name) | Has(name):
             return type(name) is str and name.isidentifier()
         case At(key) | Contains(key):
             return _is_plain(key)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cortex.frontend.arity.list_items import asked_of_item
 from cortex.frontend.facts import ABSENT, Answer, Exploring, Oracle, Path, Seen
 from cortex.frontend.signals import Impossible, NeedsExample
 from cortex.ra.ir import Counts, IsAboveLeaves, IsLeaf, IsNone, Item, Length, Test
@@ -52,20 +51,13 @@ class Supposed(Seen):
         self.facts = facts
         self.imagined = imagined
         self.order = order
-        self._items = [name for name in lengths if name in seen.knowledge.item_lists]
 
     def answer(self, test: Test) -> Answer:
         """What is supposed, else what is true of the real node."""
         if test in self.facts:
             return self.facts[test]
-        if not isinstance(test, IsLeaf | IsAboveLeaves):
-            item = None if test.path else self.knowledge.accessors.item(test.name, self._items)
-            if item is not None:
-                of_item = asked_of_item(self.knowledge.accessors, test, Item(*item), self._items)
-                if of_item in self.facts:
-                    return self.facts[of_item]
-            if (real := self._real(test.name, test.path)) != test.name:
-                return super().answer(replace(test, name=real))
+        if not isinstance(test, IsLeaf | IsAboveLeaves) and (real := self._real(test.name, test.path)) != test.name:
+            return super().answer(replace(test, name=real))
         match test:
             case IsLeaf(()) if any(self.lengths.values()):
                 return False
@@ -84,15 +76,15 @@ class Supposed(Seen):
         return self.imagined and not self.knowledge.accessors.items(self.node, name)
 
     def _real(self, name: str, path: Path) -> str:
-        """What stands for something of a supposed item of a list, of no node; other names stand for themselves."""
+        """The item of a list of numbers that stands for a supposed one; other names stand for themselves."""
         accessors = self.knowledge.accessors
-        item = None if path else accessors.item(name, self._items)
-        if item is None:
+        item = None if path else accessors.item(name)
+        if item is None or item[0] not in self.lengths:
             return name
         there = len(accessors.items(self.node, item[0]))
         if there == 0:
             raise NeedsExample(f"a node with something in '{item[0]}'")
-        return accessors.beside(name, self._items, item[1] % there)
+        return accessors.name_of_item(item[0], item[1] % there)
 
     def is_missing(self, name: str, path: Path) -> object | None:
         """The object, if it has no such attribute."""

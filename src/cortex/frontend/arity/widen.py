@@ -73,7 +73,6 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
         if name not in lists:  # such as that of the parent's children
             tree.per_arity.setdefault(open_lengths(kind.guard, (name,)), NO_CHILDREN)
     apart = [name for name in lists if name in k.model.families.names(k)]
-    is_for_others = False
     for count in range(len(lists), 0, -1):
         for chosen in combinations(lists, count):
             if not set(apart) <= set(chosen):
@@ -83,7 +82,6 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
             if tree.per_arity.get(key, NO_CHILDREN) != NO_CHILDREN:
                 continue
             if any(other.checked is not None and other.guard == key for other in tree.order):
-                is_for_others = True
                 continue  # there is one, which is not for this number of children
             try:
                 widening = _Widening(k, tree, own, oracle, chosen)
@@ -100,8 +98,7 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 if all(_lengths_told(kind.guard, tuple(apart)).values()):  # else it may be that there is nothing to do
                     k.model.families.close(k, apart)
             except (NeedsExample, NeedsStates):
-                if not is_for_others:
-                    return False  # a node with something in all lists may tell
+                return False
     return False
 
 
@@ -200,9 +197,10 @@ class _Widening:
         merged = Traced(guard, pattern.lets, results, checked, self.oracle, shapes, sequences, collects)
         self._check_order(merged)
         self._exclude(merged, checked)
-        for other in [each for each in self.tree.order if each.checked is None]:
-            own = open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen)
-            if own == guard and fits(self.k, other, merged):
+        for other in list(self.tree.order):
+            if open_lengths(itemized_guard(self.k, other.guard, self.chosen), self.chosen) == guard and fits(
+                self.k, other, merged
+            ):
                 self.tree.remove(other)
         self.tree.insert(merged)
 
@@ -317,8 +315,6 @@ class _Widening:
                 checked.add(lengths)
                 continue
             guard = other.guard if isinstance(other, Traced) else other
-            if any(_is_for(self.k, each, guard) for each in self.tree.order):
-                continue
             special = {name: n for name, n in lengths.items() if n != base[name]}
             self.tree.exclude(_before_items(_with_lengths(guard, self.chosen, special), self.chosen))
         if fits(self.k, self.kind, merged):
@@ -340,15 +336,6 @@ class _Widening:
         """A node that is no leaf has children in some relation."""
         relations = {*self.k.slots, *self.k.lists}
         return any(lengths.values()) or Fact(IsLeaf(), False) not in self.kind.guard or relations != set(lengths)
-
-
-def _is_for(k: Knowledge, kind: Traced, guard: Guard) -> bool:
-    """Is a kind of any arity right for nodes of a guard that tells their numbers of children?"""
-    checked = kind.checked
-    if checked is None or open_lengths(itemized_guard(k, guard, checked.open), checked.open) != kind.guard:
-        return False
-    told = _lengths_told(guard, checked.lists)
-    return told.keys() == set(checked.lists) and told in checked
 
 
 def _facts(guard: Guard) -> Iterator[tuple[Test, Answer]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,35 +102,22 @@ class TorchAccessors(Accessors):
             self._steps[name] = steps
         return self._names[steps]
 
-    def item(self, name: str, lists: Container[str]) -> tuple[str, int] | None:
-        """The one of these lists, and the place in it, that a name stands for something of; None for other names."""
-        at = self._place_of_item(name, lists)
-        if at is None:
-            return None
-        steps = self._steps[name]
-        item = steps[at]
-        assert isinstance(item, At)
-        assert isinstance(item.key, int)
-        return self.name(steps[:at]), item.key
-
-    def _place_of_item(self, name: str, lists: Container[str]) -> int | None:
+    def item(self, name: str) -> tuple[str, int] | None:
+        """The list of plain values, and the place in it, that a name stands for; None for other names."""
         steps = self._steps.get(name, ())
-        items = (i for i, step in enumerate(steps) if i and isinstance(step, At) and type(step.key) is int)
-        return next((i for i in items if self._names.get(steps[:i]) in lists), None)
+        last = steps[-1] if len(steps) > 1 else None
+        if not isinstance(last, At) or type(last.key) is not int:
+            return None
+        return self.name(steps[:-1]), last.key
 
-    def beside(self, name: str, lists: Container[str], index: int) -> str:
-        """The name that stands for the same of another item."""
-        steps, at = self._steps[name], self._place_of_item(name, lists)
-        assert at is not None
-        return self.name((*steps[:at], At(index), *steps[at + 1 :]))
+    def name_of_item(self, name: str, index: int) -> str:
+        """The name that stands for one item of such a list."""
+        return self.name((*self._steps[name], At(index)))
 
-    def item_name(self, name: str, lists: Container[str], stem: str) -> str:
-        """What the same of all items is called: of an item that is a number, there is itself, by no steps."""
-        steps, at = self._steps[name], self._place_of_item(name, lists)
-        assert at is not None
-        rest = steps[at + 1 :]
-        own = "_".join([self.name(steps[:at]), *([identifier(rest)] if rest else []), stem])
-        while self._steps.setdefault(own, rest) != rest:
+    def item_name(self, name: str, stem: str) -> str:
+        """What the items of such a list are called: the way from an item to itself has no steps."""
+        own = super().item_name(name, stem)
+        while self._steps.setdefault(own, ()):
             own += "_"
         return own
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from cortex.frontend.facts import Path, Seen
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
-from cortex.frontend.torch.node_lists import is_nested
 from cortex.frontend.torch.steps import TRUTH, At, Steps
-from cortex.ra.ir import Field, Hop, Item, Length, State
+from cortex.ra.ir import Hop, Item, Length, State
 
 if TYPE_CHECKING:
     from cortex.frontend.torch.tracing import TorchBuilder
@@ -40,7 +39,7 @@ class ChildLists:
 
     def where(self, b: TorchBuilder, steps: Steps) -> tuple[str, tuple[Hop, ...]]:
         """The name of what the steps lead to, and the way to the node that has it: a child, or the node itself."""
-        at = _first_item(steps)
+        at = next((i for i, s in enumerate(steps[:-1]) if isinstance(s, At) and type(s.key) is int), None)
         if at is not None:
             key, item = (b.tag, steps[:at]), steps[at]
             relation = self._relations.get(key)
@@ -58,40 +57,20 @@ class ChildLists:
 
     def learn(self, b: TorchBuilder, results: tuple[str, ...]) -> None:
         """Note the lists on whose items results depend; trace again where something was read of these before."""
-        lets = b.reachable(results)
-        hops = [let.op.path[0] for let in lets if isinstance(let.op, State)]
+        hops = [let.op.path[0] for let in b.reachable(results) if isinstance(let.op, State)]
         for name in dict.fromkeys(hop.name for hop in hops if isinstance(hop, Item)):
             relation = b.model.links.relations.get(name)
             key = (b.tag, b.accessors.steps(name) if relation is None else relation.steps)
             if key not in self._relations:
                 self._relations[key] = name
-                b.knowledge.item_lists.pop(b.accessors.name(key[1]), None)
                 if key in self._read:
                     raise Restart
-        fields = [let.op.name for let in lets if isinstance(let.op, Field) and not let.op.path]
-        self._note_objects(b, [b.accessors.steps(name) for name in fields if b.accessors.is_way(name)])
-
-    def _note_objects(self, b: TorchBuilder, ways: list[Steps]) -> None:
-        """Note the lists of objects of which fields are read, and which no call is made on."""
-        for steps in ways:
-            at = _first_item(steps)
-            if at is None or is_nested(steps[:at]) or (b.tag, steps[:at]) in self._relations:
-                continue
-            name = b.accessors.name(steps[:at])
-            if name not in b.model.links.itemized and not any(cut.steps[:at] == steps[:at] for cut in b.cuts):
-                b.knowledge.item_lists.setdefault(name)
-
-
-def _first_item(steps: Steps) -> int | None:
-    """Where in the steps to something of an item of a list the item is; None where they lead to something else."""
-    return next((i for i, s in enumerate(steps[:-1]) if isinstance(s, At) and type(s.key) is int), None)
 
 
 def is_item_of_numbers(b: TorchBuilder, name: str, path: Path, sample: Any) -> bool:
     """Is it an item of a list of numbers? Such a list is told by its length, and one with None in it is refused."""
-    steps = b.accessors.steps(name)
-    is_item = not path and bool(steps) and isinstance(steps[-1], At)
-    return sample is not None and is_item and b.accessors.item(name, b.knowledge.item_lists) is not None
+    item = None if path else b.accessors.item(name)
+    return sample is not None and item is not None and item[0] in b.knowledge.item_lists
 
 
 def may_be_empty(b: TorchBuilder, steps: Steps, sample: Any) -> bool:

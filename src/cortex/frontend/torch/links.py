@@ -313,8 +313,6 @@ class Links:
             if isinstance(hop, Item):
                 items.setdefault(hop.name, set()).add(hop.index)
         self._split_where_needed(b)
-        if b.model.stored_before.is_known:
-            self._refuse_waiting(b)
         if stale := [name for name, known in self.itemized.items() if known < self._known_callers]:
             for name in stale:
                 del self.itemized[name]
@@ -338,20 +336,6 @@ class Links:
             b.facts.ask(Length(name))
         if b.role.result is not None:
             self._end_waiting(b)
-
-    def _refuse_waiting(self, b: TorchBuilder) -> None:
-        """Refuse calls that wait for the results of those that read what they store."""
-        for relation in self.relations.values():
-            role = relation.role
-            if relation.looks_up and role in relation.users and self._waits_for_calls(role):
-                raise fail(
-                    f"{role} reads what another call of {role} stores, and that one waits for its result: neither can "
-                    "be computed first. Pass the value as an argument, self(child, h), or let one method store it "
-                    "and another one, called afterwards, combine the results."
-                )
-
-    def _waits_for_calls(self, tag: str) -> bool:
-        return any(r.role == tag and tag in r.users for r in self.relations.values() if not r.looks_up)
 
     def look_at(self, b: TorchBuilder, looks: list[Look]) -> None:
         """These calls decide what the code does, so that it depends on them as if it computed with their results."""

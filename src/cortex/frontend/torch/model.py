@@ -22,7 +22,6 @@ from cortex.frontend.spans import fail, refusals
 from cortex.frontend.state_form import StateForm
 from cortex.frontend.torch.accessors import TorchAccessors
 from cortex.frontend.torch.array_forms import ArrayForms
-from cortex.frontend.torch.attribute_chains import AttributeChains
 from cortex.frontend.torch.calls import HEAD, PASSING, CallNode, Calls, Storing, argument, no_end
 from cortex.frontend.torch.categories import category, is_node
 from cortex.frontend.torch.child_lists import ChildLists
@@ -53,7 +52,6 @@ from cortex.frontend.torch.serving import Mode, Request, Serving
 from cortex.frontend.torch.shared_tensors import learn_sharing
 from cortex.frontend.torch.standins import TorchNode, present, tracing
 from cortex.frontend.torch.steps import Attr, Given, Steps, identifier
-from cortex.frontend.torch.stored_before import StoredBefore
 from cortex.frontend.torch.texts import Texts
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
@@ -77,13 +75,13 @@ class TorchModel(TracedModel):
         does_more = entry.does_more or signature.tensors or signature.numbers
         self.mode: Mode = "headed" if does_more else "plain"
         self._next_mode: Mode | None = None  # where everything is to be forgotten
-        self.routines, self.roles = dict[Hashable, Routine](), list[Role]()
+        self.routines: dict[Hashable, Routine] = {}
+        self.roles: list[Role] = []
         self.written: set[str] = set()  # attributes that the code sets on nodes
-        self.ever_read, self.opaque_methods, self.stored_before = set[Steps](), set[Any](), StoredBefore()
+        self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
         self.changes, self.in_place, self.data, self.texts = Changes(), InPlace(), DataArguments(), Texts()
-        self.array_forms, self.chains = ArrayForms(), AttributeChains()
-        self._late, self._tables, self._once = LateQuestions(), Tables(), TracedOnce()
+        self.array_forms, self._late, self._tables, self._once = ArrayForms(), LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories, self._roles = dict[Steps, str](), dict[tuple[Any, ...], Role]()
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
@@ -174,7 +172,7 @@ class TorchModel(TracedModel):
         """Run the routine that a node stands for a call of."""
         values, b = self._traced(k, facts)
         if type(oracle := facts.oracle) is Seen:
-            self.counts.check(b, lets_of(values), lambda facts: self._traced(k, facts), is_draft=k.is_draft)
+            self.counts.check(b, lets_of(values), lambda facts: self._lets_traced(k, facts), is_draft=k.is_draft)
             if k.is_draft:
                 self._once.draft((b.tag, facts.guard()), b.lets)
             else:
@@ -199,6 +197,10 @@ class TorchModel(TracedModel):
     def look_ahead(self) -> bool:
         """Lists may be longer than any that was seen."""
         return self.counts.raise_bounds()
+
+    def _lets_traced(self, k: Knowledge, facts: Facts) -> tuple[tuple[str, ...], TorchBuilder]:
+        values, b = self._traced(k, facts)
+        return lets_of(values), b
 
     def _traced(self, k: Knowledge, facts: Facts) -> tuple[Results, TorchBuilder]:
         with self._tracing(k, facts) as b:
@@ -251,8 +253,7 @@ class TorchModel(TracedModel):
         return StateForm("named", tuple(found), tuple(found.values()))
 
     def no_base_case(self) -> ModelError:
-        """Every kind needs another one's result first, or what another one stores before it makes calls."""
-        self.stored_before.learn(self.roles)
+        """Every kind needs another one's result first."""
         return no_base_case(self.name)
 
     def _run(self, b: TorchBuilder) -> Any:
@@ -422,7 +423,7 @@ class TorchModel(TracedModel):
         self.in_place.forget()
         for learned in (k.tags, k.read, k.fields, self.roles, self._roles, self.links, self.child_lists, self.counts):
             learned.clear()
-        for names in (self._by_way, self._passed_types, self._mixed, self._categories, self.families, self.chains):
+        for names in (self._by_way, self._passed_types, self._mixed, self._categories, self.families):
             names.clear()
 
     def let_return_constants(self, b: TorchBuilder, role: Role) -> None:
@@ -473,7 +474,6 @@ class TorchModel(TracedModel):
             values |= self._passes(b)
         self._late.drop(b)
         names = tuple(value.name for value in values.values())
-        self.chains.settle(b)
         self.links.settle(b, names)
         self.child_lists.learn(b, names)
         self.array_forms.check(b, names)

@@ -16,18 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cortex.frontend.arity.check import SMALL_PAIR
-from cortex.frontend.arity.mentions import near, numbers_in
 from cortex.frontend.arity.same_graph import same_graph
 from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.facts import Answer, Facts, Seen
-from cortex.frontend.model import Results
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
-from cortex.frontend.torch.results import lets_of
 from cortex.frontend.torch.standins import ask_value
 from cortex.frontend.torch.steps import LENGTH, Attr, Called, Steps
-from cortex.ra.ir import Hop, IsAboveLeaves, IsLeaf, Item, Kind, Length, State, Test
+from cortex.ra.ir import Hop, Item, Kind, Length, State, Test
 from cortex.ra.ir import Value as ValueOf
 
 if TYPE_CHECKING:
@@ -38,11 +34,8 @@ BOUNDS = (6, 12, 32)
 TRIED = (1, 2, 3)
 """Where these numbers make no difference, the others are tried."""
 
-MANY = "many"
-Asked = tuple[tuple[Test, Answer], ...]
-"""Questions and answers."""
-Traces = Callable[[Facts], tuple[Results, "TorchBuilder"]]
-"""Traces a call anew: the results, and the graph."""
+Traces = Callable[[Facts], tuple[tuple[str, ...], "TorchBuilder"]]
+"""Traces a call anew: the lets of the results, and the graph."""
 
 
 class OpenCounts:
@@ -57,8 +50,6 @@ class OpenCounts:
         self._closed: set[tuple[str, Steps]] = set()
         self._found_right: set[tuple[Any, ...]] = set()
         """Traces that were the same for all numbers."""
-        self._numbers: set[int] | None = None
-        """Those in the code."""
 
     def clear(self) -> None:
         """Start again with other nodes."""
@@ -91,24 +82,6 @@ class OpenCounts:
                 raise Restart
         b.facts.ask(Length(name, path))
 
-    def _told_apart(self, b: TorchBuilder, asked: Asked) -> Asked:
-        """What is asked, but for large lengths of other lists that the code cannot tell from each other."""
-        if b.model.mentions().periodic:
-            return asked
-        if self._numbers is None:
-            self._numbers = numbers_in(b.model.code())
-        lists = {test.name for test, _ in asked if isinstance(test, Length) and not test.path}
-        found = []
-        for test, answer in asked:
-            if isinstance(test, Length) and test.name in lists and isinstance(answer, int) and answer > SMALL_PAIR:
-                answer = answer if near(self._numbers, answer, answer) else MANY
-            elif not isinstance(test, IsLeaf | IsAboveLeaves):
-                of_item = b.accessors.item(test.name, lists) is not None
-                if of_item or (test.path and isinstance(test.path[0], Item)):
-                    continue
-            found.append((test, answer))
-        return tuple(found)
-
     def check(self, b: TorchBuilder, results: tuple[str, ...], trace: Traces, *, is_draft: bool) -> None:
         """Open lists on which nothing depends in a trace and, unless that `is_draft`, see whether it is right for them.
 
@@ -119,11 +92,11 @@ class OpenCounts:
             bound = self._open.get(key)
             if not isinstance(place, NodeList | NodeTuple) or not 0 < len(place) <= BOUNDS[-1] or key in self._closed:
                 continue
-            if not any(cut.steps[:-1] == steps for cut in b.cuts) or b.where(steps)[1]:
+            if not any(cut.steps[:-1] == steps and cut.passed for cut in b.cuts) or b.where(steps)[1]:
                 continue
             if key in self._drafted or (bound is not None and (is_draft or len(place) > bound)):
                 continue
-            known = (b.tag, steps, bound, self._told_apart(b, _asked(b, steps, bound)))
+            known = (b.tag, steps, bound, _asked(b, steps, bound), b.reachable(results), results)
             if known in self._found_right:
                 continue
             try:
@@ -164,7 +137,7 @@ def _names(b: TorchBuilder, steps: Steps) -> list[str]:
     return [own, *(name for name, base in b.knowledge.same_length.items() if base == own)]
 
 
-def _asked(b: TorchBuilder, steps: Steps, bound: int | None) -> Asked:
+def _asked(b: TorchBuilder, steps: Steps, bound: int | None) -> tuple[tuple[Test, Answer], ...]:
     """All that is asked but the number of items."""
     about = {*_tests(b, steps, 0, bound), *(Length(name) for name in _names(b, steps))}
     return tuple((test, answer) for test, answer in b.facts.known.items() if test not in about)
@@ -183,8 +156,7 @@ def _is_alike(
 ) -> bool:
     """Is the trace for a number of items the same?"""
     lengths = dict.fromkeys(_names(b, steps), number)
-    values, other = trace(Facts(supposing(b.facts.oracle, lengths, _tests(b, steps, number, bound))))
-    theirs = lets_of(values)
+    theirs, other = trace(Facts(supposing(b.facts.oracle, lengths, _tests(b, steps, number, bound))))
     return (
         _asked(b, steps, bound) == _asked(other, steps, bound)
         and _called(b, steps) == _called(other, steps)

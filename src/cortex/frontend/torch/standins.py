@@ -90,7 +90,7 @@ class TorchNode(Place):
         b = tracing()
         if type(self._cortex_sample) is dict and name in ("get", "keys", "items", "values"):
             return getattr(self, f"_cortex_{name}")
-        found = b.attribute(self._cortex_steps, name)
+        found = b.stored(self._cortex_steps, name)
         if found is not ABSENT:
             return found
         if name == "is_leaf" and b.language.knows_leaves and not hasattr(self._cortex_sample, name):

@@ -130,28 +130,6 @@ def exact(answers: tuple[Answer, ...]) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
-class Along:
-    """All objects that an attribute leads to, one from the other, until it is None: `[x.name, x.name.name, ...]`."""
-
-    name: str
-
-    def of(self, x: Any) -> list[Any]:
-        """These objects."""
-        found: list[Any] = []
-        while (x := getattr(x, self.name)) is not None:
-            found.append(x)
-            if len(found) > MOST_ALONG:
-                raise StructureError(
-                    f"'{self.name}' leads from one object to the next more than {MOST_ALONG} times; is there a cycle?"
-                )
-        return found
-
-
-MOST_ALONG = 1 << 20
-"""So many objects may an attribute lead to, one from the other."""
-
-
-@dataclass(frozen=True)
 class Called:
     """`x(*args)`."""
 
@@ -232,7 +210,7 @@ FLOATS = Of("floats")
 FORM = Of("form")
 
 Step: TypeAlias = (
-    Attr | At | Given | Sliced | Sorted | Kept | Along | Called | Of | Contains | Has | Meant | LookedUp | Computed
+    Attr | At | Given | Sliced | Sorted | Kept | Called | Of | Contains | Has | Meant | LookedUp | Computed
 )
 Steps: TypeAlias = tuple[Step, ...]
 
@@ -253,7 +231,7 @@ def follow(x: Any, steps: Steps, given: Mapping[str, Any] = NOTHING) -> Any:
                 x = x[key]
             case Sliced():
                 x = x[step.slice]
-            case Sorted() | Kept() | Along():
+            case Sorted() | Kept():
                 x = step.of(x)
             case Called(args):
                 x = x(*args)
@@ -333,8 +311,6 @@ def text(steps: Steps, start: str = "node") -> str:
             case Kept(questions, families, is_rest):
                 asked = ", ".join(_asked(question) for question in questions)
                 told = f"{'rest' if is_rest else 'kept'}({told}, {asked}: {' or '.join(map(_answered, families))})"
-            case Along(name):
-                told = f"every({told}.{name})"
             case Called(args):
                 told += f"({', '.join(map(repr, args))})"
             case Of(name) | Meant(name):

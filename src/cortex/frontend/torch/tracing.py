@@ -98,10 +98,6 @@ class TorchBuilder(Builder):
     """Calls on items of lists that are given numbers."""
     grown: dict[str, list[Any]] = field(default_factory=dict)
     """Collections, and what the call has added to them."""
-    read_at: dict[Steps, set[object]] = field(default_factory=dict)
-    """The places in the code where attributes were read."""
-    ended: set[Steps] = field(default_factory=set)
-    """Lists of objects, one an attribute of the other, that the code has followed to their ends."""
     lent: list[Lent] = field(default_factory=list)
     """What others can see too."""
     _read: dict[tuple[Role, Steps, str], Any] = field(default_factory=dict)
@@ -214,7 +210,6 @@ class TorchBuilder(Builder):
             self.model.note_call(self, cut)
         if role.result is None:
             self.model.links.hop(self, role, steps)
-            self.model.stored_before.note(self)
             raise NeedsStates
         self.around.forget()
         if numbers:  # another call of the role on this node may have been seen before
@@ -328,11 +323,6 @@ class TorchBuilder(Builder):
         self._written[steps, name] = value
         self._set_at[steps, name] = user_span()
 
-    def attribute(self, steps: Steps, name: str) -> Any:
-        """What was stored there, or one of the objects that the attribute leads to; ABSENT where it is like others."""
-        found = self.stored(steps, name)
-        return self.model.chains.read(self, steps, name) if found is ABSENT else found
-
     def stored(self, steps: Steps, name: str) -> Any:
         """What was stored there: by this call, or by another one as a state; ABSENT where nobody does."""
         if (steps, name) in self._written:
@@ -373,8 +363,6 @@ class TorchBuilder(Builder):
             raise NeedsStates
         roles = [r for r in self.model.roles if name in r.stored and not (r is self.role and not steps)]
         role = self.model.who_stores(self, steps, roles)
-        if role is not None and self.model.stored_before.is_known:
-            self.model.need_calls()
         return role, role is not None and self.model.mode == "calls"
 
     def results(self) -> dict[str, Any]:
