@@ -134,7 +134,7 @@ def test_children_and_fields_are_what_one_says() -> None:
             return w.b * node.amount
         return cortex.sum(summed(k, w) for k in node.children)
 
-    tree = Node(kids=[Node(kids=[], n=2.0), None, Node(kids=[Node(kids=[], n=3.0)])])
+    tree = Node(kids=[Node(kids=[], n=2.0), Node(kids=[Node(kids=[], n=3.0)])])
     options: Any = {"children": "kids", "fields": {"amount": lambda node: node.n * 10}}
     found = summed.uncompiled(tree, W, **options)
     assert_allclose(found, W["b"] * 50)

@@ -165,7 +165,8 @@ def too_many_roles(routine: Routine, given: Mapping[str, Any], roles: Sequence[R
         own = [role.given for role in roles if role.routine is routine]
         values = {name: {key_of(each[name]): each[name] for each in own if name in each} for name in given}
         name = max(values, key=lambda each: len(values[each]), default="")
-        shown = ", ".join(f"{value!r:.20}" for value in list(values.get(name, {}).values())[:3])
+        some = (x.text if isinstance(x, Content) else repr(x) for x in list(values.get(name, {}).values())[:3])
+        shown = ", ".join(text[:20] for text in some)
         which = f" as its argument '{name}' ({shown}, ...)" if len(values.get(name, ())) > 1 else ""
         return fail(
             f"{routine.label} is called with more than {most} different constants{which}, which makes as many "
