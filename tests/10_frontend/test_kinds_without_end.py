@@ -54,7 +54,7 @@ def numbered(most: int) -> Node:
     return Node(value=0.5, text="", children=[Node(value=i + 0.5, text="x" * i, children=[]) for i in range(most)])
 
 
-@pytest.mark.parametrize("model", [by_value, by_text, by_child], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", [by_value, by_text], ids=lambda model: model.name)
 def test_tracing_ends(model: Any, hurried: Any, golden: Callable[[str, str], None]) -> None:
     hurried(5000)
     with pytest.raises(cortex.ModelError) as caught, warnings.catch_warnings():
@@ -62,6 +62,13 @@ def test_tracing_ends(model: Any, hurried: Any, golden: Callable[[str, str], Non
         cortex.compile(model, {"b": np.ones(3)}, examples=[numbered(5), numbered(1000)])
     message = re.sub(r"\d+ (kinds|so far)|are \d+", r"N \1", caught.value.message)
     golden(f"errors/model/endless_{model.name}", message)
+
+
+def test_numbers_of_children_are_data() -> None:
+    fast = cortex.compile(by_child, {"b": np.ones(3)}, examples=[numbered(5)], check=False)
+    for most in (0, 1, 7, 300):
+        tree = numbered(most)
+        np.testing.assert_allclose(np.asarray(fast(tree)), np.asarray(by_child(tree, {"b": np.ones(3)})), rtol=1e-5)
 
 
 def test_tracing_in_a_request_ends(hurried: Any) -> None:
