@@ -10,7 +10,6 @@
 
 #include "errors.hpp"
 #include "request.hpp"
-#include "tensors.hpp"
 
 namespace cortex {
 
@@ -41,15 +40,6 @@ bool has_shape(PyArrayObject* array, const FloatField& field, int first_axis) {
 
 bool is_plain_float32(PyArrayObject* array) {
   return PyArray_TYPE(array) == NPY_FLOAT32 && PyArray_ISCARRAY_RO(array);
-}
-
-bool has_shape(const TensorView& tensor, const FloatField& field) {
-  const auto shape = tensor.shape();
-  return std::equal(field.shape.begin(), field.shape.end(), shape.begin(), shape.end());
-}
-
-bool is_plain_float32(const TensorView& tensor) {
-  return tensor.is_on_processor() && tensor.is_float32() && tensor.is_contiguous();
 }
 
 bool is_too_large(double number) { return std::isinf(static_cast<float>(number)) && std::isfinite(number); }
@@ -247,8 +237,6 @@ std::int32_t Request::int_value(const IntField& field, PyObject* value, std::int
   if (PyArray_IsScalar(value, Bool)) return checked(field, PyObject_IsTrue(value), node);
   if (!PyLong_Check(value)) {
     if (is_masked(value)) masked(field.said, accepted_int(field), node);
-    if (TensorView tensor; view_tensor(value, tensor) && tensor.is_on_processor() && tensor.is_int64() && tensor.rank == 0)
-      return checked(field, *static_cast<const std::int64_t*>(tensor.elements()), node);
     if (!PyIndex_Check(value)) {
       structure_error(describe(node) + ": " + field.said + " is " + value_and_type(value) +
                       "; it must be " + accepted_int(field));
@@ -281,9 +269,6 @@ std::int32_t Request::checked(const IntField& field, std::int64_t value, std::in
 
 void Request::float_value(const FloatField& field, PyObject* value, std::int32_t node, float* row, bool padded) {
   if (field.shape.empty() && is_plain_number(value, *row)) return;
-  if (TensorView tensor; view_tensor(value, tensor) && is_plain_float32(tensor) && has_shape(tensor, field) &&
-                         !is_negated(value, tensor))
-    return copy_rows(field, static_cast<const float*>(tensor.elements()), row, padded);
   nb::object whole, converted;
   std::optional<double> lost;
   auto too_large = [&](const std::string& is_what) {

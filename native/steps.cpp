@@ -1,14 +1,12 @@
 #include "steps.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "computed.hpp"
 #include "errors.hpp"
-#include "tensors.hpp"
 
 namespace cortex {
 
@@ -161,13 +159,6 @@ nb::object RememberedForms::of_array(PyObject* x, PyObject* function) const {
 nb::object RememberedForms::of_tensor(PyObject* x, PyObject* function) const {
   static PyObject *shape_name = nullptr, *dtype_name = nullptr;
   return text(x, function, [x]() -> Known {
-    if (TensorView view; view_tensor(x, view)) {
-      // Element types are told apart by small integers, of which Python has one object each.
-      Known form{nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(x))),
-                 own(PyLong_FromLong(view.code * 8 + std::bit_width(view.bits) - 1)), view.rank};
-      if (form.is_short()) std::copy_n(view.sizes, view.rank, form.shape.begin());
-      return form;
-    }
     const nb::object sizes = own(attribute_named(x, "shape", shape_name));
     const bool is_tuple = PyTuple_Check(sizes.ptr());
     Known form{nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(x))), own(attribute_named(x, "dtype", dtype_name)),

@@ -285,29 +285,3 @@ def test_each_kind_has_its_own_limit_of_an_index() -> None:
         root.edges = [(0, 2), (0, 0)]
         with pytest.raises(cortex.StructureError, match="must be an integer from 0 to 1"):
             fast(root)
-
-
-class Sized(Siblings):
-    """Sizes of tensors that a field of the node says."""
-
-    def forward(self, node):
-        h = self.emb(torch.tensor(node.word))
-        below = torch.zeros(node.count, H)
-        for i, child in enumerate(node.children):
-            below[i] = self(child)
-        return torch.tanh(h + self.message(below).sum(0) + h.new_ones(node.count, H).view(node.count * H).sum())
-
-
-def counted(root: Any) -> Any:
-    root.count = len(root.children)
-    for child in root.children:
-        counted(child)
-    return root
-
-
-def test_sizes_that_nodes_hold() -> None:
-    module = Sized().eval()
-    with interpreting(), torch.no_grad():
-        fast = cortex.compile(module, examples=[counted(tree()) for _ in range(5)], check=False)
-        for root in (tree(0), chain(5), star(7), *(tree() for _ in range(10))):
-            torch.testing.assert_close(fast(counted(root)), module(root), rtol=1e-4, atol=1e-5)

@@ -161,11 +161,6 @@ def known(x: Any) -> Any:
     return x
 
 
-def as_sizes(x: Any) -> Any:
-    """Sizes of a tensor, which torch takes as integers only: those of fields decide the kind."""
-    return type(x)(map(as_sizes, x)) if type(x) in (tuple, list) else _bound(x)
-
-
 def _bound(x: Any) -> Any:
     """What a slice begins or ends with: of a field, the value, which decides the kind."""
     return x._cortex_tag() if isinstance(x, Attribute) and isinstance(x._cortex_sample(), int) else known(x)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +19,7 @@ from cortex.frontend.torch.forms import FLOAT
 from cortex.frontend.torch.language import Language, chosen
 from cortex.frontend.torch.mode import tracing_mode
 from cortex.frontend.torch.node_field import IndexableTorchNodeField, TorchNodeField
-from cortex.frontend.torch.number import as_field, as_number, as_sizes, known
+from cortex.frontend.torch.number import as_field, as_number, known
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow, passed_on
 from cortex.frontend.torch.row_wise import Rows
 from cortex.frontend.torch.state_types import element_type, exact, of_type
@@ -37,26 +36,10 @@ def from_numpy(x: Any) -> Any:
     return torch.from_numpy(sample)
 
 
-def _of_sizes(function: Any) -> Any:
-    """A function of torch that makes a tensor of sizes which nodes may hold."""
-
-    @wraps(function)
-    def made(*sizes: Any, **kwargs: Any) -> Any:
-        return function(*as_sizes(sizes), **{name: as_sizes(x) for name, x in kwargs.items()})
-
-    return made
-
-
-MAKERS = {"zeros": _of_sizes(torch.zeros), "ones": _of_sizes(torch.ones), "empty": _of_sizes(torch.empty)}
-for _name in ("new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "repeat"):
-    setattr(TorchTensor, _name, _of_sizes(getattr(torch.Tensor, _name)))
-
-
 class _Torch(ModuleType):
-    """`torch` with these meanings."""
+    """`torch` with that meaning."""
 
     from_numpy = staticmethod(from_numpy)
-    zeros, ones, empty = (staticmethod(MAKERS[name]) for name in ("zeros", "ones", "empty"))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
@@ -78,7 +61,7 @@ class TorchTensors(Language):
         "max": chosen(max, _is_scalar, lambda x, y: torch.maximum(_as_tensor(x), _as_tensor(y))),
         "min": chosen(min, _is_scalar, lambda x, y: torch.minimum(_as_tensor(x), _as_tensor(y))),
     }
-    functions = ((torch.from_numpy, from_numpy), *((getattr(torch, name), made) for name, made in MAKERS.items()))
+    functions = ((torch.from_numpy, from_numpy),)
     modules = ((torch, _Torch("torch")),)
 
     @contextmanager
