@@ -120,7 +120,7 @@ def test_depth_does_not_matter() -> None:
 
 
 def test_renamed_children_and_functions_of_nodes() -> None:
-    tree = Node(kids=[Node(kids=None, n=3), None, Node(kids=[], n=4)], n=0)
+    tree = Node(kids=[Node(kids=None, n=3), Node(kids=[], n=4)], n=0)
     options: Any = {"children": "kids", "fields": {"word": lambda node: node.n}, "examples": [tree]}
     cortex.compile(right, W, **options)
     with pytest.raises(cortex.ModelError, match=r"examples\[0\]\.children\[0\]"):

@@ -137,12 +137,14 @@ class Output(ByState):
         return np.array(self[0], dtype=dtype, copy=copy)
 
 
-@cache
 def output_type(names: tuple[str, ...], rows: RowsOfResults = ()) -> type[Output]:
-    """`Output` for these states, with a property for each: the way by `__getattr__` takes four times as long.
+    """`Output` for these states and these results that have rows, which are none of the states: one class for each."""
+    return _output_type(names, rows)
 
-    Results that have rows are none of the states.
-    """
+
+@cache
+def _output_type(names: tuple[str, ...], rows: RowsOfResults) -> type[Output]:
+    """A property for each state: the way by `__getattr__` takes four times as long."""
 
     def state(number: int) -> property:
         return property(lambda output: output._run.root(number))

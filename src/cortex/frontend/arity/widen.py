@@ -316,6 +316,8 @@ class _Widening:
                 continue
             guard = other.guard if isinstance(other, Traced) else other
             special = {name: n for name, n in lengths.items() if n != base[name]}
+            if self.k.prefers_calls and max(special.values(), default=0) > 1 and self.k.model.mentions().divides:
+                raise NotAlike(f"it computes something else for {_said(special)}, maybe by a remainder")
             self.tree.exclude(_before_items(_with_lengths(guard, self.chosen, special), self.chosen))
         if fits(self.k, self.kind, merged):
             checked.add(_lengths_told(self.kind.guard, self.chosen))

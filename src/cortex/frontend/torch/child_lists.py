@@ -83,7 +83,7 @@ def refuse_many_items(name: str, count: int) -> None:
     """Refuse code that goes through a list of very many numbers on a node: each item would be a field of its own."""
     if count > MOST_ITEMS:
         raise fail(
-            f"node.{name} has {count} items, and code that takes the items of a list of Python's numbers one by one is "
-            f"compiled for {MOST_ITEMS} at most. Make a tensor of it, torch.tensor(...), which is computed with as a "
+            f"{count} items of node.{name}, a list of Python's numbers, are taken one by one, and code is compiled for "
+            f"{MOST_ITEMS} of them at most. Make a tensor of it, torch.tensor(...), which is computed with as a "
             "whole, or compute what is needed of it when the structure is made."
         )
