@@ -97,9 +97,9 @@ class Loaded:
             )
 
     def _load_object(self, code: ObjectCode) -> _native.Program:
-        from cortex.codegen.llvm.load import load
+        from cortex.codegen.load import load
 
-        loaded = load(code)
+        loaded = load(code.code, code.entry)
         layout = {
             "entry": loaded.address,
             "keepalive": loaded,
