@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -220,7 +221,7 @@ def test_a_failed_save_leaves_the_old_file(
     def fails(*_: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "replace", fails)
+    monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(OSError, match="disk full"):
         make().save(file)
     assert file.read_bytes() == content

@@ -25,6 +25,7 @@ ELF64, X86_64, RELOCATABLE = b"\x7fELF\x02\x01", 62, 1
 WRITABLE, ALLOCATED = 1, 2
 NO_BITS, RELATIONS, SYMBOLS = 8, 4, 2
 PC32, PLT32 = 2, 4
+UNDEFINED = 0
 JUMP = b"\xff\x25\x00\x00\x00\x00"  # jmp [rip + 0], to the address that follows
 STUB = 16
 FUNCTIONS_OF_C = ("memcpy", "memset", "memmove")
@@ -98,10 +99,8 @@ def link(code: bytes, entry: str) -> tuple[bytes, int]:
             if info & 0xFFFFFFFF not in (PC32, PLT32):
                 raise CannotLink(f"a relocation of type {info & 0xFFFFFFFF}")
             name, _, _, section, value, _ = symbols[info >> 32]
-            if section:
-                goal = _place(places, section) + value
-            else:
-                goal = _stub(image, stubs, _name(names, name))
+            is_here = section != UNDEFINED
+            goal = _place(places, section) + value if is_here else _stub(image, stubs, _name(names, name))
             place = places[target] + where
             if place + RELATIVE.size > end:
                 raise CannotLink("a relocation outside of its section")

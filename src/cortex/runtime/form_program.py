@@ -40,7 +40,7 @@ class FormProgram:
         nothing = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         for p in f.packings:
             self._packed[p.buffer] = _Packed(shapes, p)
-        self._arguments = arguments(self.model, f, nothing)
+        self._arguments = arguments(self.model, f, lambda: nothing)
         self._weights: dict[str, Array] = {}
         for b, argument in zip(f.buffers, self._arguments[len(f.index_functions) :], strict=True):
             if b.scope in (Scope.PARAM, Scope.PACKED):

@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cortex.cache.encoding import decode
 from cortex.cache.entry import Entry
-from cortex.cache.key import contents as compiler_contents
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
-from cortex.errors import InternalError, ModelError, ScheduleError, StructureError, printable
+from cortex.errors import InternalError, ScheduleError, StructureError
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.serving import Serving
 from cortex.ir.step import Step
 from cortex.ra import ir as ra
 from cortex.ra.verify import verify
+from cortex.runtime.ready import Ready
+from cortex.runtime.recorded import array_in
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
 from cortex.runtime.threads import MOST_THREADS
 from cortex.saved.checked import decode_checked
-from cortex.saved.container import unpack
+from cortex.saved.head import ILL_FORMED, File, not_understood, opened
 from cortex.saved.modules import decode_interface, decode_serving, decode_ways
 from cortex.saved.names import checked_sources
-from cortex.saved.seal import SEAL, seal_of
+from cortex.saved.source import Source
 from cortex.saved.write import Wanted
 from cortex.schedule.default import Choices
 from cortex.schedule.narrow import Narrow
 from cortex.schedule.schedule import Schedule
 
-UNREADABLE = (
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError, OverflowError),
-    *(RecursionError, MemoryError, ScheduleError, StructureError, InternalError),
-)
+UNREADABLE = (*ILL_FORMED, ScheduleError, StructureError, InternalError)
 """What building values from a description that is none may raise."""
 
 
@@ -54,20 +49,29 @@ class Program:
 
 
 @dataclass(frozen=True)
-class SavedPart:
-    """One model of a file. `program` reads what only the Cortex that wrote it is sure to understand.
+class SavedProgram:
+    """Code for one machine and so many threads. `program` reads what only some versions of Cortex understand."""
 
-    It is None for a model that is for a device.
+    target: Target
+    threads: int
+    program: Callable[[], Program]
+    ready: Callable[[], Ready]
+
+
+@dataclass(frozen=True)
+class SavedPart:
+    """One model of a file; its programs are in the order of preference of who saved it.
+
+    There are none for a model that is for a device.
     """
 
     model: ra.Model
     checked: tuple[CheckedLengths | None, ...]
     threads: int
-    built_for: int
     weights: dict[str, Array]
     names: dict[str, Any]
     serving: Serving | None
-    program: Callable[[], Program] | None
+    programs: tuple[SavedProgram, ...]
 
 
 @dataclass(frozen=True)
@@ -76,28 +80,22 @@ class Saved:
 
     what: str
     size: int
-    compiler: str
+    code_format: int
     wanted: Wanted
     interface: Interface | None
     parts: tuple[SavedPart, ...]
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
+def read(source: Source, verify: bool = False) -> Saved:
     """What is in a file; ModelError for anything but a whole one that this Cortex understands."""
-    what = repr(os.fspath(path))
+    return read_all(opened(source, verify))
+
+
+def read_all(file: File) -> Saved:
+    """The same of a file that was opened."""
+    what, cortex, sections = file.what, file.cortex, file.sections
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{what} cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # a NUL in the name
-        raise ModelError(f"{what} cannot be read: {error}.") from None
-    contents, sections = unpack(content, what)
-    cortex = contents.get("cortex") if type(contents) is dict else None
-    try:
-        compiler, cortex = _text(contents["compiler"]), _text(cortex)
-        known = contents.get(SEAL, None if compiler == compiler_contents() else "")
-        if known != "" and known != seal_of(contents):
-            raise ValueError("seal")
+        contents = json.loads(bytes(sections[_whole(file.head["description"])]))
         device = decode(contents.get("device"))
         wanted = _wanted(cortex, decode(contents["wanted"]), device)
         parts = tuple(_part(part, sections, what, cortex) for part in contents["parts"])
@@ -106,13 +104,13 @@ def read(path: str | os.PathLike[str]) -> Saved:
             raise ValueError("parts")
         if not (device is None or isinstance(device, GpuTarget)):
             raise ValueError("device")
-        if any((part.program is None) is (device is None) for part in parts):
+        if any(bool(part.programs) is (device is not None) for part in parts):
             raise ValueError("programs")
         for part in parts:
             _check_serving(part, interface)
     except UNREADABLE:
         raise not_understood(what, cortex) from None
-    return Saved(what, len(content), compiler, wanted, interface, parts)
+    return Saved(what, file.size, file.code_format, wanted, interface, parts)
 
 
 def _wanted(cortex: str, asked: Any, device: GpuTarget | None) -> Wanted:
@@ -154,19 +152,47 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
         raise ValueError("weights of the model")
     checked_sources(data["names"])
 
+    threads = _threads(data["threads"])
+    serving = None if data["serving"] is None else decode_serving(data["serving"])
+    programs = tuple(_saved_program(program, sections, what, cortex) for program in data["programs"])
+    return SavedPart(m, checked, threads, weights, data["names"], serving, programs)
+
+
+def _saved_program(data: Any, sections: list[memoryview], what: str, cortex: str) -> SavedProgram:
+    target = decode(data["target"])
+    if not isinstance(target, Target):
+        raise ValueError("target")
+
     def program() -> Program:
         try:
-            return _program(data["program"], sections)
+            return _program(data, sections)
         except UNREADABLE:
             raise not_understood(what, cortex) from None
 
-    threads, built_for = _whole(data["threads"]), _whole(data["built_for"])
-    if not 1 <= min(threads, built_for) <= max(threads, built_for) <= MOST_THREADS:
+    def ready() -> Ready:
+        try:
+            return _ready(json.loads(bytes(sections[_whole(data["record"])])), sections)
+        except UNREADABLE:
+            raise not_understood(what, cortex) from None
+
+    return SavedProgram(target, _threads(data["threads"]), program, ready)
+
+
+def _ready(record: Any, sections: list[memoryview]) -> Ready:
+    arrays = {}
+    for name, number in record["placed"].items():
+        match record["arrays"][_whole(number)]:
+            case ["weight", section, str(dtype), [*shape]]:
+                arrays[name] = array_in(sections[_whole(section)], dtype, shape)
+            case _:
+                raise ValueError("arrays of a program")
+    return Ready(arrays, tuple(_ready(table[-1], sections) for table in record["tables"]))
+
+
+def _threads(x: Any) -> int:
+    if not 1 <= _whole(x) <= MOST_THREADS:
         raise ValueError("threads")
-    serving = None if data["serving"] is None else decode_serving(data["serving"])
-    is_for_device = data["program"] is None
-    names = data["names"]
-    return SavedPart(m, checked, threads, built_for, weights, names, serving, None if is_for_device else program)
+    return _whole(x)
 
 
 def _program(data: Any, sections: list[memoryview]) -> Program:
@@ -189,7 +215,7 @@ def _array(shape: Any, section: memoryview) -> Array:
     sizes = tuple(_whole(n) for n in shape)
     if prod(sizes) * 4 != len(section):
         raise ValueError("size of an array")
-    return np.frombuffer(section, "<f4").reshape(sizes)
+    return array_in(section, "<f4", list(sizes))
 
 
 def _text(x: Any) -> str:
@@ -202,12 +228,3 @@ def _whole(x: Any) -> int:
     if type(x) is not int or x < 0:
         raise ValueError("number")
     return x
-
-
-def not_understood(what: str, cortex: Any) -> ModelError:
-    """The checksum is right, so it is what some Cortex wrote."""
-    by = f"Cortex {printable(cortex[:40])}" if type(cortex) is str else "something else"
-    return ModelError(
-        f"{what} was saved by {by}, and this Cortex does not understand its description; load it with that version, or "
-        "compile the model and save it again."
-    )

@@ -1,0 +1,62 @@
+"""A saved model as a callable: calls need its record only, and the rest of the file is read when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from cortex import _native
+from cortex.runtime.batch import batch_of
+from cortex.runtime.not_copied import NotCopied
+from cortex.runtime.output import Output
+from cortex.runtime.recorded import Recorded
+
+if TYPE_CHECKING:
+    from cortex.runtime.executable import Executable
+
+
+class SavedModel(NotCopied):
+    """What `cortex.load` gives: an `Executable` that reads what it needs from its file, when it needs it.
+
+    Calls use the record of a program. What else an executable can do, `whole` does, and from then on makes the calls.
+    """
+
+    def __init__(self, recorded: Recorded, threads: int, restored: Callable[[], Executable]) -> None:
+        self._recorded = recorded
+        self._restored = restored
+        self._whole: Executable | None = None
+        self._lock = Lock()
+        self._team = recorded.most(threads)
+        self._answer = recorded.program.answer
+        self._output = recorded.output
+
+    def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
+        """States of the model at the root of each structure: see `Executable`."""
+        if self._whole is None and out is None and threads is None:
+            batch = batch_of(structures)
+            try:
+                found: Output = self._answer(self._output, batch, batch is not structures, self._team)
+                return found
+            except _native.UnknownKind:
+                pass
+        return self.whole(structures, out=out, threads=threads)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.whole, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.whole)
+
+    def __repr__(self) -> str:
+        return f"<compiled model {self._recorded.name}, from a file>"
+
+    @property
+    def whole(self) -> Executable:
+        """The model with everything that the file has of it."""
+        with self._lock:
+            if self._whole is None:
+                self._whole = self._restored()
+            return self._whole
