@@ -121,6 +121,6 @@ def _restored(file: File, threads: int | None) -> Callable[[], Executable]:
     return restored
 
 
-def load_pickled(content: bytes, threads: int, as_torch: bool) -> Any:
-    """What was pickled: the bytes of its file."""
-    return load(content, threads=threads, as_torch=as_torch) if as_torch else load(content, threads=threads)
+def load_pickled(content: bytes, as_torch: bool) -> Any:
+    """What was pickled by the bytes of its file, with results as they were."""
+    return load(content, as_torch=as_torch)

@@ -28,7 +28,7 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import Checked
 from cortex.runtime.loaded import Loaded, UsualCall, Version
-from cortex.runtime.not_copied import NotCopied
+from cortex.runtime.by_file import ByFile
 from cortex.runtime.output import Output
 from cortex.runtime.part import BuildLike, Built, Made, Part, Save, Sink
 from cortex.runtime.report import Report, best_us, explanation, make_report
@@ -46,7 +46,7 @@ MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
 
 
-class Executable(NotCopied):
+class Executable(ByFile):
     """A compiled model. Call it with a structure, a list of structures, or a `Forest` of arrays.
 
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cortex import _native
 from cortex.runtime.batch import batch_of
-from cortex.runtime.not_copied import NotCopied
+from cortex.runtime.by_file import ByFile
 from cortex.runtime.output import Output
 from cortex.runtime.recorded import Recorded
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cortex.runtime.executable import Executable
 
 
-class SavedModel(NotCopied):
+class SavedModel(ByFile):
     """What `cortex.load` gives: an `Executable` that reads what it needs from its file, when it needs it.
 
     Calls use the record of a program. What else an executable can do, `whole` does, and from then on makes the calls.
@@ -46,6 +46,10 @@ class SavedModel(NotCopied):
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.whole, name)
+
+    def save(self, file: Any, **options: Any) -> None:
+        """Write it to a file again: see `Executable.save`."""
+        self.whole.save(file, **options)
 
     def __dir__(self) -> list[str]:
         return dir(self.whole)

@@ -16,7 +16,7 @@ LARGE_PAGE = 2 << 20
 F32 = np.dtype(np.float32)
 NARROW = frozenset(map(np.dtype, (np.uint16, np.float16, np.int8, np.int16)))
 
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def padded(value: Array, align: int) -> Array:

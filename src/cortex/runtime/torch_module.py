@@ -23,7 +23,7 @@ from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
-from cortex.runtime.not_copied import NotCopied
+from cortex.runtime.by_file import ByFile
 from cortex.runtime.output import Output, no_rows
 from cortex.runtime.part import Part, Save, Sink
 from cortex.runtime.report import Report
@@ -41,7 +41,7 @@ Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
-class CalledAsModule(NotCopied, ABC):
+class CalledAsModule(ByFile, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
     Where the module takes several arguments, the list has a tuple of them for each call: `fast([(tree, x), ...])`.
@@ -54,7 +54,9 @@ class CalledAsModule(NotCopied, ABC):
 
     def __init__(self, interface: Interface, tensor: Callable[[Any], Any], save: Save) -> None:
         self._interface = interface
+        self.as_torch = tensor is not np.asarray
         self._tensor = tensor
+        self.as_torch = tensor not in (np.asarray, np.array)
         self._save = save
         self._is_for_training: Callable[[], bool] | None = None
         """May a call be made for its gradients? Asked until it was so once."""
