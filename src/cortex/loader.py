@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from cortex.codegen.cpu_flags import surely_runs
+from cortex.errors import ModelError
 from cortex.runtime.code_format import CODE_FORMAT
 from cortex.runtime.recorded import Recorded
 from cortex.runtime.saved_model import SavedModel
@@ -119,6 +120,14 @@ def _restored(file: File, threads: int | None) -> Callable[[], Executable]:
         return cast("Executable", restore(file, None, None, threads, False, True))
 
     return restored
+
+
+def refuse_functions(content: bytes) -> None:
+    """Refuse a file that lacks functions of the user's: whoever loads it would have to give them."""
+    if opened(content).head["functions"]:
+        raise ModelError(
+            "functions say what its attributes are, and functions cannot be saved. Name attributes instead."
+        )
 
 
 def load_pickled(content: bytes, as_torch: bool) -> Any:

@@ -46,7 +46,12 @@ def tree(node: Any, w: Any) -> Any:
 def weights() -> dict[str, Any]:
     """Small numbers that every machine adds exactly."""
     some = np.arange(-60, 60, dtype=np.float32) / 64
-    return {"W": some[:25].reshape(5, 5), "U": some[50:75].reshape(5, 5), "b": some[:5], "emb": some[:60].reshape(12, 5)}
+    return {
+        "W": some[:25].reshape(5, 5),
+        "U": some[50:75].reshape(5, 5),
+        "b": some[:5],
+        "emb": some[:60].reshape(12, 5),
+    }
 
 
 TREES = [
@@ -73,7 +78,10 @@ def interface(content: bytes) -> str:
         record = json.loads(bytes(sections[number]))
         lines += ["", f"{machine[0]}, {machine[-1]} lanes, {threads} threads", *_lines(record)]
     fast = cortex.compile(tree, weights(), examples=TREES, target=Target.x86("sse2"), choices=Choices(), check=False)
-    lines += ["", *(line for line in module_text(fast.compiled.func, Target.x86("sse2")).split("\n") if "define" in line)]
+    lines += [
+        "",
+        *(line for line in module_text(fast.compiled.func, Target.x86("sse2")).split("\n") if "define" in line),
+    ]
     form = fast.linearize(TREES)
     lines += ["", *(f"{name} = {value}" for name, value in form.sizes.items())]
     lines += [f"{name} = {np.asarray(array).tolist()}" for name, array in form.arrays.items()]
@@ -118,7 +126,7 @@ def test_code_of_this_version_still_gives_its_numbers(
     """The code in the file, which was compiled when the version began, by the runtime of now."""
     if flags == "sse2":
         monkeypatch.setattr("cortex.codegen.cpu_flags.flags", lambda: frozenset({"sse", "sse2"}))
-    monkeypatch.setattr("cortex.compiler.build", None)
+    monkeypatch.setattr("cortex.restore.build", None)
     loaded = cortex.load(FILES / f"model_{CODE_FORMAT}.cortex", threads=threads)
     with np.load(FILES / f"numbers_{CODE_FORMAT}.npz") as want:
         for _ in range(2):  # by the record, then by all of the model

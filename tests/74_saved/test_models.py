@@ -20,9 +20,9 @@ from cortex.cost.choose import ALWAYS
 from cortex.ilir.show import show
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
+from cortex.saved.read import read
 from cortex.schedule.alternate import Alternate, panel_loops
 from cortex.schedule.barrier import PlaceBarriers
-from cortex.saved.read import read
 from cortex.schedule.schedule import Schedule
 from cortex.structures import json_trees
 
@@ -190,7 +190,11 @@ def test_bytes_and_open_files(make: Any, trees: Any, file: Path) -> None:
     loaded += [cortex.load(io.BytesIO(memory.getvalue()))]
     for each in loaded:
         assert bits(each, trees("tree_lstm")) == bits(fast, trees("tree_lstm"))
-    for wrong, said in ((3, "give a path, bytes, or a file"), (io.StringIO("x"), "gives text"), (b"", "no saved model")):
+    for wrong, said in (
+        (3, "give a path, bytes, or a file"),
+        (io.StringIO("x"), "gives text"),
+        (b"", "no saved model"),
+    ):
         with pytest.raises(cortex.ModelError, match=said):
             cortex.load(wrong)
     with pytest.raises(cortex.ModelError, match="give a path, or a file that is open for writing bytes"):

@@ -22,9 +22,11 @@ class ByFile:
         """The function that loads it, and the bytes; TypeError for a model that has no file."""
         from importlib import import_module  # the loader knows all models, and models know no loader
 
+        loader = import_module("cortex.loader")
         content = io.BytesIO()
         try:
             self.save(content)
+            loader.refuse_functions(content.getvalue())
         except CortexError as error:
             raise TypeError(f"{self!r} cannot be pickled or copied: {error}") from None
-        return import_module("cortex.loader").load_pickled, (content.getvalue(), self.as_torch)
+        return loader.load_pickled, (content.getvalue(), self.as_torch)

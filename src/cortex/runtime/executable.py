@@ -20,6 +20,7 @@ from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.batch import batch_of, root_nodes
 from cortex.runtime.bound import Bound, retired
+from cortex.runtime.by_file import ByFile
 from cortex.runtime.compiled import Compiled as Compiled
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.device_program import DeviceProgram
@@ -28,7 +29,6 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import Checked
 from cortex.runtime.loaded import Loaded, UsualCall, Version
-from cortex.runtime.by_file import ByFile
 from cortex.runtime.output import Output
 from cortex.runtime.part import BuildLike, Built, Made, Part, Save, Sink
 from cortex.runtime.report import Report, best_us, explanation, make_report

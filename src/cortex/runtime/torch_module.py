@@ -17,13 +17,13 @@ from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.interface import Constants, Interface, Numbers
 from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights
+from cortex.runtime.by_file import ByFile
 from cortex.runtime.check_module import Example
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
-from cortex.runtime.by_file import ByFile
 from cortex.runtime.output import Output, no_rows
 from cortex.runtime.part import Part, Save, Sink
 from cortex.runtime.report import Report

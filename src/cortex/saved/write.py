@@ -78,7 +78,7 @@ class Wanted:
                 "description": sections.add(_json(description)),
                 "calls": "model" if interface is None else "module",
                 "records": [_brief(program) for program in description["parts"][0]["programs"]],
-                "functions": None in description["parts"][0]["names"]["sources"].values(),
+                "functions": any(None in part["names"]["sources"].values() for part in description["parts"]),
                 "threads": parts[0].threads,
             }
             contents["checksums"] = [checksum for _, checksum in table_of(sections.all)]
