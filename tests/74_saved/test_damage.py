@@ -83,7 +83,7 @@ def test_any_length(content: bytes, file: Path) -> None:
 
 
 def test_large_sections_are_checked_on_request(content: bytes, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    head, sections, _ = unpack(content, "it")
+    _, sections, _ = unpack(content, "it")
     largest = max(sections, key=len)
     at = content.rindex(bytes(largest))
     file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])

@@ -202,15 +202,15 @@ def test_bytes_and_open_files(make: Any, trees: Any, file: Path) -> None:
 
 
 def test_several_processors_and_threads_in_one_file(make: Any, trees: Any, file: Path) -> None:
-    fast = make("tree_lstm", examples=trees("tree_lstm"))
-    fast.save(file, cpus=["x86-64", "x86-64-v3", "native"], threads=[1, 2])
+    fast = make(examples=trees())
+    fast.save(file, cpus=["x86-64", "native"], threads=[1, 2])
     saved = read(file)
-    assert [(p.target.lanes, p.threads) for p in saved.parts[0].programs][:4] == [(4, 1), (4, 2), (8, 1), (8, 2)]
+    assert [(p.target.lanes, p.threads) for p in saved.parts[0].programs][:2] == [(4, 1), (4, 2)]
     for threads in (1, 2):
         loaded = cortex.load(file, threads=threads)
         assert loaded.compilations == 0 and loaded.compiled.code.target == Target.host()
-        assert bits(loaded, trees("tree_lstm")) == bits(fast, trees("tree_lstm"))
-        assert np.array_equal(loaded(trees("tree_lstm"), threads=2).h, fast(trees("tree_lstm")).h)
+        assert bits(loaded, trees()) == bits(fast, trees())
+        assert np.array_equal(loaded(trees(), threads=2)[0], fast(trees())[0])
         assert loaded.compilations <= 1  # the code for two threads is in the file
     with pytest.raises(cortex.ModelError, match="there is no such processor; there are native, x86-64-v3"):
         fast.save(file, cpus=["pentium"])
@@ -220,11 +220,12 @@ def test_several_processors_and_threads_in_one_file(make: Any, trees: Any, file:
 def test_the_narrower_code_runs_where_the_wide_one_cannot(
     make: Any, trees: Any, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast = make("tree_lstm", examples=trees("tree_lstm"))
+    fast = make(examples=trees())
     fast.save(file, cpus=["x86-64-v4", "x86-64"])
     monkeypatch.setattr("cortex.codegen.cpu_flags.flags", lambda: frozenset({"sse", "sse2"}))
+    monkeypatch.setattr(Target, "host", lambda: Target.x86("sse2"))
     loaded = cortex.load(file)
-    np.testing.assert_allclose(loaded(trees("tree_lstm")).h, fast(trees("tree_lstm")).h, atol=1e-5)
+    np.testing.assert_allclose(loaded(trees())[0], fast(trees())[0], atol=1e-5)
     assert loaded.compilations == 0 and loaded.compiled.code.target.cpu == "x86-64"
 
 
