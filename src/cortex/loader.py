@@ -11,6 +11,7 @@ from cortex.errors import ModelError
 from cortex.runtime.code_format import CODE_FORMAT
 from cortex.runtime.recorded import Recorded
 from cortex.runtime.saved_model import SavedModel
+from cortex.runtime.threads import MOST_THREADS
 from cortex.saved.head import ILL_FORMED, File, not_understood, opened
 from cortex.saved.plain import from_plain
 
@@ -97,7 +98,7 @@ def _from_record(file: File, threads: int | None) -> SavedModel | None:
         found = [each for each in head["records"] if surely_runs(each[0], each[1])]
         if (
             type(wanted) is not int
-            or wanted < 1
+            or not 0 < wanted <= MOST_THREADS
             or (wanted > 1 and not any(each[3] > 1 for each in found))
             or not found
         ):

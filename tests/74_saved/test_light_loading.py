@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -86,3 +88,41 @@ def test_the_peak_is_hardly_more_than_the_weights(large: Path) -> None:
     )
     [grown] = map(int, run(program, large))
     assert grown < 1.15 * (68 << 20)
+
+
+def Words(word: Any, *children: Any) -> Any:
+    return SimpleNamespace(word=word, children=list(children))
+
+
+CHAIN = Words(0)
+for word in range(400):
+    CHAIN = Words(word % 5, CHAIN)
+GIVEN = [
+    *(Words(1), Words(1, Words(2)), CHAIN, Words(3, *(Words(i % 5) for i in range(70))), [], [Words(1), CHAIN]),
+    *((Words(4), Words(0, Words(1))), cortex.Forest.from_parents([-1, 0, 0, 1], fields={"word": [1, 2, 3, 4]})),
+    *(None, 3, "text", {}, [None], [Words(1), Words(5)], Words("a"), Words(-1), iter([1]), Words(1, None)),
+]
+
+
+def said(call: Callable[[], Any]) -> Any:
+    """The bits of a result, or the error."""
+    try:
+        out = call()
+        return [a.tobytes() for a in (*out, *out.nodes)]
+    except cortex.CortexError as error:
+        return type(error), str(error)
+
+
+def test_calls_by_the_record_are_those_of_the_model(tmp_path: Path) -> None:
+    """Results and refusals: whatever is given, by the record alone and by all of the model."""
+    weights = {"emb": np.linspace(-1, 1, 20, dtype=np.float32).reshape(5, 4), "U": np.eye(4, dtype=np.float32)}
+    path = tmp_path / "model.cortex"
+    cortex.compile(tree, weights, examples=[Words(1, Words(2))]).save(path, threads=[1, 2])
+    for threads in (1, 2):
+        whole = cortex.load(path, threads=threads).whole  # type: ignore[union-attr]
+        for given in GIVEN:
+            by_record = cortex.load(path, threads=threads)
+            assert said(lambda: by_record(given)) == said(lambda: whole(given)), given  # noqa: B023
+    for wrong in (0, -1, 65, True, "2", 1.5):
+        with pytest.raises(cortex.ModelError, match="a call runs on 1 to 64 threads"):
+            cortex.load(path, threads=wrong)  # type: ignore[call-overload]

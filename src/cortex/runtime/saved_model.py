@@ -27,6 +27,7 @@ class SavedModel(ByFile):
         self._restored = restored
         self._whole: Executable | None = None
         self._lock = Lock()
+        self._node_class: type | None = None  # of the last structure that was given alone
         self._team = recorded.most(threads)
         self._answer = recorded.program.answer
         self._output = recorded.output
@@ -34,9 +35,13 @@ class SavedModel(ByFile):
     def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
         """States of the model at the root of each structure: see `Executable`."""
         if self._whole is None and out is None and threads is None:
-            batch = batch_of(structures)
+            given = type(structures)
+            single = given is self._node_class
+            batch = [structures] if single else structures if given is list else batch_of(structures)
+            if batch is not structures:
+                self._node_class, single = given, True
             try:
-                found: Output = self._answer(self._output, batch, batch is not structures, self._team)
+                found: Output = self._answer(self._output, batch, single, self._team)
                 return found
             except _native.UnknownKind:
                 pass
