@@ -29,7 +29,7 @@ from cortex.runtime.part import Made
 from cortex.runtime.threads import checked_threads
 from cortex.saved.head import File, not_understood
 from cortex.saved.names import restore_names
-from cortex.saved.read import UNREADABLE, Program, Saved, SavedPart, SavedProgram, read_all
+from cortex.saved.read import UNREADABLE, Program, Saved, SavedPart, SavedProgram, read_all, ready_of
 from cortex.saved.write import Wanted
 
 Children = str | tuple[str, ...] | Callable[[Any], Iterable[Any]] | None
@@ -61,7 +61,7 @@ def restore(
                 for name, relation in part.serving.relations.items():
                     accessors.relate(name, relation)
             kinds = KnownKinds(part.model, part.checked, Weights.unwritten(part.weights), accessors, roots)
-            made.append((part.serving, executable(saved, part, kinds, threads, trust_code)))
+            made.append((part.serving, executable(file, saved, part, kinds, threads, trust_code)))
         except UNREADABLE:  # all parts of the description can be read, and they do not belong together
             raise not_understood(saved.what, saved.wanted.cortex) from None
     if saved.interface is None:
@@ -73,24 +73,27 @@ def restore(
     return LoadedModule(saved.interface, serving, tensor, replace(saved.wanted, cortex=__version__).save)
 
 
-def executable(saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | None, trust_code: bool) -> Executable:
+def executable(
+    file: File, saved: Saved, part: SavedPart, kinds: KnownKinds, threads: int | None, trust_code: bool
+) -> Executable:
     """A part of a file, ready to be called."""
     wanted = replace(saved.wanted, cortex=__version__)
     if wanted.device is not None:
         log.info("%s: '%s' is compiled for the device %s", saved.what, part.model.name, wanted.device)
         return _on_device(wanted, wanted.device, kinds, threads)
     number = part.threads if threads is None else checked_threads(threads)
+    traced, what = part.model, saved.what  # who builds more has no use for the weights in the file
     usable = _usable(saved, part, trust_code)
     made = _best(usable, number)
     plans = _Plans(wanted, made)
-    used = None if made is None else Made(plans.compiled(part.model, made), made.threads, made.ready())
+    used = None if made is None else Made(plans.compiled(part.model, made), made.threads, ready_of(file, made))
 
     def build_here(m: ra.Model, team: int) -> Compiled:
         """The program of the file for so many threads, where it has one; else it is compiled."""
-        found = next((p for p in usable if (p.threads > 1) == (team > 1)), None) if m == part.model else None
+        found = next((p for p in usable if (p.threads > 1) == (team > 1)), None) if m == traced else None
         if found is not None:
             return plans.compiled(m, found)
-        log.info("%s: '%s' is compiled for threads=%d, which the file has no code for", saved.what, m.name, team)
+        log.info("%s: '%s' is compiled for threads=%d, which the file has no code for", what, m.name, team)
         return build(m, plans.of(threads=team))
 
     return Executable(

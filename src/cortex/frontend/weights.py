@@ -199,8 +199,10 @@ def to_float32(value: Any, name: str) -> tuple[Array, bool]:
 
 def _all_finite(array: Array) -> bool:
     """Is no element infinite or NaN? A piece at a time: what NumPy makes in between takes a quarter of the array."""
-    flat = array.reshape(-1)
-    return all(bool(np.isfinite(flat[i : i + PIECE]).all()) for i in range(0, len(flat), PIECE))
+    if not array.ndim:
+        return bool(np.isfinite(array))
+    rows = max(1, PIECE // max(1, array[:1].size))
+    return all(bool(np.isfinite(array[i : i + rows]).all()) for i in range(0, len(array), rows))
 
 
 def _numpy(tensor: Any, name: str) -> Any:

@@ -300,7 +300,7 @@ class Executable(ByFile):
             before, count = own.taken(), self.updates
             try:
                 own.replace(weights, optional)
-                self.updates = count + 1
+                self.updates, self._made = count + 1, None
                 if self.in_memory is not None and own.breaks_promise(self.in_memory.compiled.model):
                     self._compile()
                 elif self.in_memory is not None:

@@ -145,7 +145,8 @@ class Loaded:
         weight = self._weights[b.name]
         whole = self._ready.arrays.get(b.name, self._placed[b.name])
         if whole is None or whole.shape != padded_shape(weight.shape, b.align):
-            whole = self._placed[b.name] = padded(weight, b.align)
+            whole = padded(weight, b.align)
+        self._placed[b.name] = whole
         self.in_place[b.name] = without_padding(whole, weight.shape)
         return whole
 

@@ -23,26 +23,26 @@ class SavedModel(ByFile):
     """
 
     def __init__(self, recorded: Recorded, threads: int, restored: Callable[[], Executable]) -> None:
-        self._recorded = recorded
-        self._restored = restored
+        self._name = recorded.name
+        self._restored: Callable[[], Executable] | None = restored
         self._whole: Executable | None = None
         self._lock = Lock()
         self._node_class: type | None = None  # of the last structure that was given alone
         self._team = recorded.most(threads)
-        self._answer = recorded.program.answer
+        self._answer: Callable[[type[Output], Any, bool, int], Output] | None = recorded.program.answer
         self._output = recorded.output
 
     def __call__(self, structures: Any, *, out: Any = None, threads: int | None = None) -> Output:
         """States of the model at the root of each structure: see `Executable`."""
-        if self._whole is None and out is None and threads is None:
+        answer = self._answer
+        if answer is not None and out is None and threads is None:
             given = type(structures)
             single = given is self._node_class
             batch = [structures] if single else structures if given is list else batch_of(structures)
             if batch is not structures:
                 self._node_class, single = given, True
             try:
-                found: Output = self._answer(self._output, batch, single, self._team)
-                return found
+                return answer(self._output, batch, single, self._team)
             except _native.UnknownKind:
                 pass
         return self.whole(structures, out=out, threads=threads)
@@ -60,12 +60,14 @@ class SavedModel(ByFile):
         return dir(self.whole)
 
     def __repr__(self) -> str:
-        return f"<compiled model {self._recorded.name}, from a file>"
+        return f"<compiled model {self._name}, from a file>"
 
     @property
     def whole(self) -> Executable:
         """The model with everything that the file has of it."""
         with self._lock:
             if self._whole is None:
+                assert self._restored is not None
                 self._whole = self._restored()
+                self._restored = self._answer = None  # and with them the file, once the weights are others
             return self._whole

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from cortex.cache.encoding import decode
@@ -55,7 +54,8 @@ class SavedProgram:
     target: Target
     threads: int
     program: Callable[[], Program]
-    ready: Callable[[], Ready]
+    record: int
+    """The section of its record."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
     for kind, lengths in zip(m.kinds, checked, strict=True):
         if lengths is not None and not lists.issuperset(lengths.lists):
             raise ValueError(f"lists of {kind.name}")
-    weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
+    weights = {_text(name): _array(shape, pitch, sections[_whole(i)]) for name, shape, pitch, i in data["weights"]}
     if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
         raise ValueError("weights of the model")
     checked_sources(data["names"])
@@ -163,19 +163,29 @@ def _saved_program(data: Any, sections: list[memoryview], what: str, cortex: str
     if not isinstance(target, Target):
         raise ValueError("target")
 
+    codes = {number: bytes(sections[number]) for number in _code_sections(data)}  # the file need not stay in memory
+
     def program() -> Program:
         try:
-            return _program(data, sections)
+            return _program(data, codes)
         except UNREADABLE:
             raise not_understood(what, cortex) from None
 
-    def ready() -> Ready:
-        try:
-            return _ready(json.loads(bytes(sections[_whole(data["record"])])), sections)
-        except UNREADABLE:
-            raise not_understood(what, cortex) from None
+    return SavedProgram(target, _threads(data["threads"]), program, _whole(data["record"]))
 
-    return SavedProgram(target, _threads(data["threads"]), program, ready)
+
+def _code_sections(data: Any) -> Iterator[int]:
+    yield _whole(data["code"])
+    for table in data["tables"]:
+        yield from _code_sections(table)
+
+
+def ready_of(file: File, program: SavedProgram) -> Ready:
+    """The arrays of a program as its code takes them, which stay in the file."""
+    try:
+        return _ready(json.loads(bytes(file.sections[program.record])), file.sections)
+    except UNREADABLE:
+        raise not_understood(file.what, file.cortex) from None
 
 
 def _ready(record: Any, sections: list[memoryview]) -> Ready:
@@ -195,7 +205,7 @@ def _threads(x: Any) -> int:
     return _whole(x)
 
 
-def _program(data: Any, sections: list[memoryview]) -> Program:
+def _program(data: Any, codes: Mapping[int, bytes]) -> Program:
     m, steps, considered, signature = map(decode, data["parts"])
     target = decode(data["target"])
     if not isinstance(m, ra.Model) or not isinstance(signature, Signature) or not isinstance(target, Target):
@@ -203,19 +213,21 @@ def _program(data: Any, sections: list[memoryview]) -> Program:
     if type(considered) is not tuple or not all(isinstance(each, Considered) for each in considered):
         raise ValueError("what was considered")
     verify(m)
-    code = bytes(sections[_whole(data["code"])])
+    code = codes[_whole(data["code"])]
     entry = Entry(m, Schedule(steps), considered, signature, code, _text(data["name"]))
-    tables = tuple(_program(table, sections) for table in data["tables"])
+    tables = tuple(_program(table, codes) for table in data["tables"])
     if len(tables) != len(m.tables):
         raise ValueError("tables")
     return Program(entry, target, tables)
 
 
-def _array(shape: Any, section: memoryview) -> Array:
-    sizes = tuple(_whole(n) for n in shape)
-    if prod(sizes) * 4 != len(section):
-        raise ValueError("size of an array")
-    return array_in(section, "<f4", list(sizes))
+def _array(shape: Any, pitch: Any, section: memoryview) -> Array:
+    """The weight in a section, whose rows are `pitch` elements apart."""
+    sizes = [_whole(n) for n in shape]
+    if sizes and sizes[-1] > _whole(pitch):
+        raise ValueError("rows of an array")
+    whole = array_in(section, "<f4", [*sizes[:-1], pitch] if sizes else [])
+    return whole[..., : sizes[-1]] if sizes else whole
 
 
 def _text(x: Any) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cortex.frontend.fields import Accessors
 from cortex.ilir.ir import Scope
 from cortex.lower.linear_form import NUM_PARTS, kinds_in_windows
@@ -85,4 +87,16 @@ def _argument(name: str, taken: tuple[Any, ...], of_tables: Mapping[str, tuple[i
     if name in of_tables:
         return ["table", *of_tables[name]]
     array: Array = rest[0]
-    return ["weight", sections.add(array.reshape(-1).view("u1").data), array.dtype.str, list(array.shape)]
+    return ["weight", sections.add(raw(array)), array.dtype.str, list(array.shape)]
+
+
+def raw(array: Array) -> memoryview:
+    """The bytes of a contiguous array."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def aligns_of(compiled: Compiled) -> dict[str, int]:
+    """The multiples to which the rows of parameters are padded that code reads as they are."""
+    found = {name: align for table in compiled.tables for name, align in aligns_of(table).items()}
+    f = compiled.signature
+    return found | {b.name: b.align for b in f.buffers if b.scope is Scope.PARAM and b.name in f.read}

@@ -11,7 +11,7 @@ called with different constants has several):
     programs    for each instruction set and number of threads: the machine that the code is for, the model after the
                 steps on its recursion, all steps, the signature, and the section of the record; the same of the
                 programs that fill its tables. Empty for a device, where the model is compiled when it is loaded
-    weights     names, shapes and sections; equal arrays share one
+    weights     names, shapes, elements from row to row, and sections; equal arrays share one, also with the records
     names       what names mean on the user's objects (names.py)
     serving     how calls of a module become requests (modules.py); null for others
 """
@@ -24,8 +24,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from cortex.cache.encoding import encode
 from cortex.codegen.gpu.device_code import DeviceCode
 from cortex.codegen.gpu.target import GpuTarget
@@ -37,11 +35,12 @@ from cortex.runtime.code_format import CODE_FORMAT
 from cortex.runtime.compiled import Compiled
 from cortex.runtime.linearize import names_read
 from cortex.runtime.part import Built, Part
+from cortex.runtime.storage import Array, padded
 from cortex.saved.checked import encode_checked
 from cortex.saved.container import Buffer, pack, table_of
 from cortex.saved.modules import encode_interface, encode_serving
 from cortex.saved.names import describe_names
-from cortex.saved.record import record_of
+from cortex.saved.record import aligns_of, raw, record_of
 from cortex.saved.seal import SEAL, seal_of
 from cortex.saved.source import Sink, write_sink
 from cortex.schedule.default import Choices
@@ -109,6 +108,7 @@ class Sections:
 def _part(part: Part, sections: Sections) -> dict[str, Any]:
     lengths = [each for _, each in part.checked]
     names = names_read(part.model, lengths).union(*(names_read(b.compiled.model, lengths) for b in part.built))
+    aligns = aligns_of(part.built[0].compiled)
     return {
         "model": encode(part.model),
         "checked": [encode_checked(lengths) for _, lengths in part.checked],
@@ -116,13 +116,16 @@ def _part(part: Part, sections: Sections) -> dict[str, Any]:
         "programs": [
             _built(part, built, sections) for built in part.built if not isinstance(built.compiled.code, DeviceCode)
         ],
-        "weights": [
-            [name, list(array.shape), sections.add(np.ascontiguousarray(array, "<f4").reshape(-1).view("u1").data)]
-            for name, array in part.weights.items()
-        ],
+        "weights": [_weight(name, array, aligns.get(name, 1), sections) for name, array in part.weights.items()],
         "names": describe_names(part.accessors, names),
         "serving": None if part.serving is None else encode_serving(part.serving),
     }
+
+
+def _weight(name: str, array: Array, align: int, sections: Sections) -> list[Any]:
+    """A weight: its name, shape, elements from row to row and section. It is padded as code takes it: both are one."""
+    whole = padded(array, align)
+    return [name, list(array.shape), whole.shape[-1] if whole.shape else 1, sections.add(raw(whole))]
 
 
 def _built(part: Part, built: Built, sections: Sections) -> dict[str, Any]:
