@@ -247,6 +247,32 @@ def forward(self, node):
 """,
     "counter": ENCODE.format("", "self.count += 1", "")
     + "def forward(self, node):\n    self.count = 0\n    return self.encode(node) / self.count\n",
+    "of_the_last_request": """
+def encode(self, node):
+    return self.join(node, [self.encode(c) for c in node.children]) + self.count
+def forward(self, node):
+    h = self.encode(node)
+    self.count = h
+    return h
+""",
+    "not_emptied": """
+def encode(self, node):
+    self.found.append(self.join(node, [self.encode(c) for c in node.children]))
+    return self.found[-1]
+def forward(self, node):
+    h = self.encode(node)
+    self.last = torch.stack(self.found)
+    return self.last.sum(0)
+""",
+    "read_before_it_is_bound": """
+def encode(self, node):
+    return self.join(node, [self.encode(c) for c in node.children])
+def forward(self, node):
+    before, self.found = self.found, []
+    h = self.encode(node) + len(before)
+    self.found = [h]
+    return h
+""",
     "depth": """
 def forward(self, node):
     self.count += 1
@@ -418,6 +444,19 @@ def encode(self, node):
     return [h, *found]
 def forward(self, node):
     return torch.stack(self.encode(node)).mean(0)
+""",
+    "bound_anew": """
+def encode(self, node):
+    h = self.join(node, [self.encode(c) for c in node.children])
+    self.found.append(h)
+    self.count.append(torch.LongTensor([node.word]))
+    return h
+def forward(self, node):
+    self.found, self.count = [], []
+    self.encode(node)
+    self.found = torch.stack(self.found)
+    self.count = torch.cat(self.count)
+    return self.found.mean(0) * self.count.sum()
 """,
     "global_list": """
 def encode(self, node):
