@@ -207,8 +207,7 @@ class TorchModel(TracedModel):
             with refusals(), no_handled_errors(self.entry.seen_code):
                 result = self._run(b)
             b.refuse_lost_changes()
-            if b.role.routine is not None:
-                collect_outside(b)
+            collect_outside(b)
             b.around.look("request" if b.role.routine is None else "call")
             return self._results(b, result), b
 
