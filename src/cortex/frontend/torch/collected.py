@@ -112,6 +112,8 @@ def add_outside(b: TorchBuilder, role: Role, steps: Steps) -> None:
 
 def collect_outside(b: TorchBuilder) -> None:
     """Note what a recursive call has added to lists that outlive it."""
+    if b.role.routine is None:
+        return
     grown = {identifier(said): items for said, items in b.around.grown().items()}
     if grown and b.model.mode != "calls":
         b.model.need_calls()

@@ -207,9 +207,8 @@ class TorchModel(TracedModel):
             with refusals(), no_handled_errors(self.entry.seen_code):
                 result = self._run(b)
             b.refuse_lost_changes()
-            if b.role.routine is not None:
-                collect_outside(b)
-            b.around.look(at_end_of_call=b.role.routine is not None)
+            collect_outside(b)
+            b.around.look("request" if b.role.routine is None else "call")
             return self._results(b, result), b
 
     def _rehearsed(self, k: Knowledge, facts: Facts, rehearsal: Rehearsal) -> Outcome:
@@ -261,6 +260,7 @@ class TorchModel(TracedModel):
         node = self._node(b)
         sample = node.node if isinstance(node, CallNode) else node
         if b.role.routine is None:
+            b.around.begin_request()
             b.places[()] = TorchNode((), sample)
             arguments = self._head_arguments(b)
             return self.entry.call(arguments) if self.entry.does_more else b.call(self.entry.routine, (), arguments)
