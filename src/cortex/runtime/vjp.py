@@ -13,6 +13,7 @@ from cortex.ra import ir as ra
 from cortex.runtime.compiled import Compiled
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.output import Output, output_type
+from cortex.runtime.result_rows import at_nodes
 from cortex.runtime.storage import Array
 from cortex.runtime.training import Pass, Training, dense_gradients
 
@@ -58,7 +59,7 @@ class Trainings:
         wanted = [p.name for p in m.params if not weights.is_constant(p.name)]
         training = self.training(trace, threads, names if of is None else of, wanted)
         params = {name: np.asarray(x) for name, x in weights.arrays(p.name for p in m.params).items()}
-        made = training.forward(nodes, params, threads)
+        made = training.forward(training.linearize(nodes), params, threads)
         output = output_type(names)(_Values(made, names, single))
         shapes = {name: params[name].shape for name in wanted}
         return output, Pullback(training, made, params, shapes, single, threads)
@@ -130,13 +131,3 @@ class Pullback:
             wanted = shape[1:] if self._single and what == "structures" else shape
             raise ModelError(f"pullback: the adjoint of {name} has shape {own}; that of {what} is {wanted}.")
         return x
-
-
-def at_nodes(made: Pass, name: str, ids: Array, given: Array) -> Array:
-    """Adjoints of a state at some nodes as those of all, in the order of ids; several for one node are added up."""
-    whole = np.zeros(made.value(name).shape, np.float32)
-    if len(np.unique(ids)) == len(ids):
-        whole[ids] = given
-    else:
-        np.add.at(whole, ids, given)
-    return whole

@@ -67,7 +67,7 @@ class Mentions:
     numbers: tuple[int, ...] = ()
     periodic: Span | None = None
     divides: bool = False
-    """Is that a remainder or the like, rather than an operator that masks of tensors have too?"""
+    """Is that a remainder or the like in the source, rather than an operator that masks of tensors have too?"""
 
     @property
     def most(self) -> int:
@@ -98,7 +98,7 @@ def mentions(
     counts = not COUNTS.isdisjoint(names) or any(map(_counts_itself, found))
     uses = ((x, span) for code in found for x, span in _periodic(code) if (code.co_filename, span.line) not in told_at)
     operator, periodic = next(uses, (None, None)) if counts else (None, None)
-    divides = periodic is not None and not isinstance(operator, (*MASKS, ast.FormattedValue))
+    divides = periodic is not None and not isinstance(operator, (*MASKS, ast.FormattedValue, ast.Module))
     return Mentions(tuple(sorted(n for n in numbers if n > EXACT - NEAR)), periodic, divides)
 
 
@@ -221,7 +221,7 @@ def _periodic(code: CodeType) -> tuple[tuple[ast.AST, Span], ...]:
     """The operators and functions of `PERIODIC` that code uses; without source, it is taken to begin with one."""
     outer = written(code)
     if outer is None:
-        return ((ast.Mod(), span_of_function(code)),)
+        return ((ast.Module(body=[], type_ignores=[]), span_of_function(code)),)
     found: list[tuple[ast.AST, Span]] = []
     for x in sorted(with_inner(outer), key=_end):
         use, is_used = x, isinstance(x, ast.FormattedValue)

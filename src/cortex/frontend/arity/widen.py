@@ -132,7 +132,7 @@ def check_items(attempt: Attempt, lists: tuple[str, ...], lengths: Lengths, kind
     """
     asked = [(test, answer) for test, answer in _facts(kind.guard) if _item(test, lists) is not None]
     for test, _ in asked:
-        if not isinstance(test, IsNone) or len(test.path) > 1:
+        if _tells_apart(test):
             what = "being a leaf" if isinstance(test, IsLeaf | IsAboveLeaves) else f"'{test.name}'"
             raise AsksItems(f"what it does depends on {what} of a child")
     for test, is_none in asked:
@@ -155,6 +155,11 @@ def check_items(attempt: Attempt, lists: tuple[str, ...], lengths: Lengths, kind
         fails_for_none = not isinstance(other, Traced) and not is_none
         if not same and not fails_for_none:
             raise NotAlike(f"what it does depends on whether '{test.name}' of a child is None")
+
+
+def _tells_apart(test: Test) -> bool:
+    """Does the answer for one item say more than that it has an attribute?"""
+    return not isinstance(test, IsNone) or len(test.path) > 1
 
 
 def _matters_not(
@@ -248,7 +253,9 @@ class _Widening:
             if not isinstance(kind, Traced):
                 raise NotAlike(f"it cannot be traced for {_said(lengths)}")
             if not self._asks_the_same(kind.guard):
-                raise AsksItems("what it asks of a node depends on the number of its children")
+                asked = (test for each in (kind, self.kind) for test in asked_of_items(each.guard, self.chosen))
+                reason = AsksItems if any(map(_tells_apart, asked)) else NotAlike
+                raise reason("what it asks of a node depends on the number of its children")
             if (list(kind.results), list(kind.rows)) != (list(self.kind.results), list(self.kind.rows)):
                 raise NotAlike("which states it has depends on the number of its children")
             if i == 0:
