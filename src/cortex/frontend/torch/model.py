@@ -88,8 +88,7 @@ class TorchModel(TracedModel):
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
         self.kept: list[Any] = []  # what nodes are compared with by identity
-        self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
-        self.computed: set[tuple[Hashable, str]] = set()  # routines and arguments of them that are always tensors
+        self.collecting, self.computed = set[tuple[Hashable, str]](), set[tuple[Hashable, str]]()
         self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
