@@ -57,7 +57,7 @@ from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.written import codes
-from cortex.ra.ir import IsNone, Slot, State, TensorType
+from cortex.ra.ir import Fact, IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 MOST_ROLES = 64
@@ -88,7 +88,7 @@ class TorchModel(TracedModel):
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
         self.kept: list[Any] = []  # what nodes are compared with by identity
-        self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
+        self.collecting, self.computed = set[tuple[Hashable, str]](), set[tuple[Hashable, str]]()
         self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
@@ -160,9 +160,9 @@ class TorchModel(TracedModel):
         """In how many roles results depend on what relations lead to, counted for each relation."""
         return self.links.uses
 
-    def decided_by(self) -> Container[str]:
-        """Those that lead to calls of whose results the form has decided something."""
-        return self.links.decided_by
+    def decided_by(self, guard: tuple[Fact, ...]) -> Container[str]:
+        """Those that lead to calls of whose results the form has decided something in a kind."""
+        return self.links.decided_by(guard)
 
     def restart(self) -> None:
         """Trace everything again with what was learned."""
