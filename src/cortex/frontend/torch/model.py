@@ -72,7 +72,7 @@ class TorchModel(TracedModel):
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
         self.entry, self.signature = entry, signature
-        does_more = entry.does_more or signature.tensors or signature.numbers
+        does_more = entry.does_more or signature.tensors or signature.numbers or len(signature.nodes) > 1
         self.mode: Mode = "headed" if does_more else "plain"
         self._next_mode: Mode | None = None  # where everything is to be forgotten
         self.routines: dict[Hashable, Routine] = {}
