@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+import cortex
+from cortex.cost.choose import ALWAYS
 from cortex.errors import ModelError, StructureError
+from cortex.schedule.default import DEFAULT
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -165,6 +168,29 @@ def test_training_follows_eager_without_update(classifier: tuple[Any, Any]) -> N
         torch.testing.assert_close(in_training, wanted, rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(fast.eval()(batch), wanted, rtol=1e-3, atol=1e-3)
     fast.train()
+
+
+def test_training_is_asked_for_by_compile() -> None:
+    module = TreeLSTM(4)
+    fast = cortex.compile(module, examples=trees(), check=False, choices=DEFAULT, recursion=ALWAYS, train=True)
+    agrees(module, fast, trees(2, 8), lambda x: x[0])
+    with pytest.raises(ModelError, match=r"fast\.vjp"):
+        cortex.compile(cortex.model(lambda node, w, f: f), train=True)
+
+
+def test_a_scalar_of_one_structure() -> None:
+    class Scalar(Classifier):
+        def forward(self, node: Any) -> Any:
+            return super().forward(node).sum()
+
+    module = Scalar()
+    fast = compiled(module)
+    module.zero_grad()
+    module(trees()[0]).backward()
+    wanted = gradients(module)
+    module.zero_grad()
+    fast(trees()[0]).backward()
+    assert_same(gradients(module), wanted)
 
 
 def test_frozen_parameters_get_no_gradient_and_second_derivatives_are_refused(classifier: tuple[Any, Any]) -> None:

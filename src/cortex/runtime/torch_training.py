@@ -55,7 +55,7 @@ def trained_states(
     requests = [request] if single else request
 
     def go(kinds: Kinds, nodes: Any, team: int) -> _Made:
-        m = kinds.model()
+        m = run.trainings.traced(kinds)
         names, runs = _results(model, m, everywhere)
         seeds = {state for each in runs.values() for state, _, _ in each} | {n for n in names if n not in runs}
         wanted = [p.name for p in m.params if p.name in weights and weights[p.name].requires_grad]

@@ -27,6 +27,15 @@ class Trainings:
         self._build = build
         self._made: dict[Key, tuple[Any, int, Training]] = {}
         self._lock = Lock()
+        self._traced: tuple[Any, ra.Model] | None = None
+
+    def traced(self, trace: Kinds) -> ra.Model:
+        """The model as it is traced now; it is put together once for each version."""
+        known = self._traced
+        if known is None or known[0] != trace.version:
+            version = trace.version
+            self._traced = known = version, trace.model()
+        return known[1]
 
     def training(
         self, trace: Kinds, threads: int, of: Collection[str], params: Collection[str], fields: Collection[str] = ()
@@ -42,7 +51,7 @@ class Trainings:
             version, built_for, made = self._made.get(key, (None, 0, None))
             if made is None or version != trace.version or built_for < min(threads, 2):
                 checked = trace.checked_lengths()
-                made = Training(trace.model(), trace.accessors, checked, self._build, threads, of, params, fields)
+                made = Training(self.traced(trace), trace.accessors, checked, self._build, threads, of, params, fields)
                 self._made[key] = trace.version, threads, made
             return made
 
@@ -50,7 +59,7 @@ class Trainings:
         self, trace: Kinds, nodes: Any, single: bool, of: Sequence[str] | None, threads: int
     ) -> tuple[Output, Pullback]:
         """What a call returns, and what takes adjoints of it."""
-        m = trace.model()
+        m = self.traced(trace)
         names = tuple(s.name for s in m.outputs)
         unknown = [name for name in of or () if name not in names]
         if unknown:
