@@ -187,6 +187,7 @@ def compile(
                 lambda m: build(m, plan.in_f32(m)),
                 wanted.save,
                 build_for_training=lambda m, threads: build(m, for_training(machine, threads)),
+                build_like=lambda m, threads, target, used: build(m, plan.like(used, target, threads)),
             ),
             trace,
         )
