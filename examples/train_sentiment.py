@@ -1,9 +1,9 @@
 """Train a child-sum TreeLSTM on the sentiment of parse trees, through its compiled form; then save that for serving.
 
-    python examples/train_sentiment.py [train.txt dev.txt]
+    python examples/train_sentiment.py [train.txt dev.txt | made-up]
 
-With the two files of the Stanford treebank it trains on those, 150 / 300 as published; without, on made-up sentences,
-whose sentiment is that of most of their words.
+With the two files of the Stanford treebank, which are looked for in ../shared/data/sst too, it trains on those, 150 /
+300 as published; without, on made-up sentences, whose sentiment is that of most of their words.
 """
 
 import sys
@@ -126,4 +126,6 @@ def main(files):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] if len(sys.argv) == 3 and sys.argv[1].endswith(".txt") else [])
+    given = sys.argv[1:] if len(sys.argv) == 3 and sys.argv[1].endswith(".txt") else []
+    here = [Path(__file__).parents[2] / "shared" / "data" / "sst" / name for name in ("train.txt", "dev.txt")]
+    main(here if not sys.argv[1:] and all(path.exists() for path in here) else given)

@@ -78,6 +78,7 @@ class CompileOptions(TypedDict, total=False):
     table_bytes: int
     weights_dtype: str | None
     check: bool
+    train: bool
 
 
 @overload
@@ -102,6 +103,7 @@ def compile(
     table_bytes: int = TABLE_BYTES,
     weights_dtype: str | None = None,
     check: bool = True,
+    train: bool = False,
 ) -> Executable | CompiledModule | CompiledFunction:
     """Compile a recursive model to native code.
 
@@ -139,7 +141,11 @@ def compile(
     bf16 for "bf16" on machines that multiply such numbers, to 16-bit integers with a scale per node for integers. Sums
     are in fp32, or exact; biases, embeddings and tables stay in fp32. `schedule` may say the same by `Narrow` and
     `NarrowInputs`.
+
+    With `train`, a module is compiled for training, as `fast.train()` has it: results have gradients.
     """
+    if train and isinstance(model, RecursiveModel):
+        raise ModelError("train=True is for PyTorch modules. A model function has gradients by fast.vjp(structures).")
     if not (choices is None or isinstance(choices, Choices)):
         raise ScheduleError(f"choices={choices!r}: give Choices, or None for those that are predicted best.")
     if not (schedule is None or isinstance(schedule, Schedule)):
@@ -181,6 +187,7 @@ def compile(
                 lambda m: build(m, plan.in_f32(m)),
                 wanted.save,
                 build_for_training=lambda m, threads: build(m, for_training(machine, threads)),
+                build_like=lambda m, threads, target, used: build(m, plan.like(used, target, threads)),
             ),
             trace,
         )
@@ -223,7 +230,8 @@ def compile(
     if entry is None:
         return executable(model, weights, structures)
     as_it_is = not Accessors(fields, children).renames  # the module itself reads attributes by their own names
-    return CompiledModule(entry, structures, executable, wanted.save, check and as_it_is)
+    made = CompiledModule(entry, structures, executable, wanted.save, check and as_it_is)
+    return made.train() if train else made
 
 
 def target_of(target: Target | GpuTarget | str | None, cpu: str | None) -> Target | GpuTarget:

@@ -12,6 +12,7 @@ from cortex.frontend.model import RecursiveModel
 from cortex.frontend.weights import Source
 from cortex.package.write_package import write_package
 from cortex.runtime.executable import Executable
+from cortex.runtime.saved_model import SavedModel
 from cortex.runtime.torch_module import CalledAsModule
 
 
@@ -40,6 +41,8 @@ def export(
     request has one node more, which the header explains. Where methods call each other or pass tensors down, the nodes
     are calls of them, which only Python makes: that is refused.
     """
+    if isinstance(model, SavedModel):
+        model = model.whole
     if isinstance(model, Executable | CalledAsModule):
         if weights is not None or options:
             given = ", ".join([*(["weights"] if weights is not None else []), *options])

@@ -26,6 +26,7 @@ from cortex.options import Options
 from cortex.ra import ir as ra
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
+from cortex.runtime.compiled import Compiled
 from cortex.runtime.linearize import UnknownKind, linearizer
 from cortex.schedule.default import DEFAULT, Choices, NarrowWeights, default_schedule
 from cortex.schedule.in_f32 import in_f32
@@ -144,6 +145,12 @@ class Plan:
         if fixed is not None:
             fixed = in_f32(fixed)
         return replace(self, schedule=fixed, threads=1, narrow=None)
+
+    def like(self, used: Compiled, target: Target | None, threads: int) -> Plan:
+        """For another machine or number of threads, with the bits of the program in use where machines are alike."""
+        taken = any(isinstance(step, TabulateLeafProducts) for step in used.schedule)
+        wishes = replace(self.wishes, leaf_products=taken)
+        return replace(self, target=target or self.target, threads=threads, wishes=wishes)
 
     def machine(self) -> Machine:
         """The machine to be fast on: this one, with the registers of the target."""

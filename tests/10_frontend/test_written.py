@@ -15,7 +15,7 @@ from cortex.frontend.absence import has_default
 from cortex.frontend.arity.mentions import Mentions, constants_of, mentions
 from cortex.frontend.node_identity import first_is, functions_of, refuse_unseen_questions, tells_truth
 from cortex.frontend.torch.nested import Nested
-from cortex.frontend.torch.rewrite_is import NAME, rewrite_is
+from cortex.frontend.torch.rewrite import NAME, rewrite
 from cortex.frontend.written import codes, handles_errors, passes_on, running, with_inner, written
 
 
@@ -159,17 +159,17 @@ def test_questions_that_python_may_answer() -> None:
     for function in (none_alone, truth):
         refuse_unseen_questions(function, "node")
     assert list(functions_of(none_alone)) == [none_alone]
-    assert first_is(none_alone.__code__) is None and rewrite_is(none_alone.__code__) is none_alone.__code__
+    assert first_is(none_alone.__code__) is None and rewrite(none_alone.__code__) is none_alone.__code__
     assert tells_truth(truth.__code__) and not tells_truth(two_nodes.__code__)
-    assert any(NAME in inner.co_names for inner in codes(rewrite_is(two_nodes.__code__)))
+    assert any(NAME in inner.co_names for inner in codes(rewrite(two_nodes.__code__)))
 
 
 def test_identity_without_source() -> None:
     harmless = unwritten("def f(x):\n y = x.a is None\n return y")
-    assert first_is(harmless.__code__) is None and rewrite_is(harmless.__code__) is harmless.__code__
+    assert first_is(harmless.__code__) is None and rewrite(harmless.__code__) is harmless.__code__
     asks = unwritten("def f(x): return x.left is x.right")
     with pytest.raises(cortex.ModelError, match="its source is not at hand"):
-        rewrite_is(asks.__code__)
+        rewrite(asks.__code__)
 
 
 def test_numbers_and_operators() -> None:

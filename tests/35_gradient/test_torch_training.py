@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from random import Random
 from typing import Any
 
 import pytest
@@ -16,25 +15,7 @@ from cortex.schedule.default import DEFAULT
 torch = pytest.importorskip("torch")
 nn = torch.nn
 
-
-class Node:
-    def __init__(self, word: int, children: Any = ()) -> None:
-        self.word = word
-        self.children = list(children)
-
-
-def tree(rng: Random, count: int) -> Node:
-    if count == 1:
-        return Node(rng.randrange(20))
-    sizes = [1] * rng.randint(1, min(3, count - 1))
-    for _ in range(count - 1 - len(sizes)):
-        sizes[rng.randrange(len(sizes))] += 1
-    return Node(rng.randrange(20), [tree(rng, n) for n in sizes])
-
-
-def trees(count: int = 5, seed: int = 0) -> list[Node]:
-    rng = Random(seed)
-    return [tree(rng, rng.randint(1, 12)) for _ in range(count)]
+from training_modules import Node, assert_same, compiled, gradients, trees  # noqa: E402
 
 
 class TreeLSTM(nn.Module):
@@ -110,18 +91,6 @@ class OverChildren(nn.Module):
         return h + torch.softmax(every @ x, 0) @ every
 
 
-def gradients(module: Any) -> dict[str, Any]:
-    found = {name: p.grad for name, p in module.named_parameters()}
-    return {name: g if g is None else (g.to_dense() if g.is_sparse else g).clone() for name, g in found.items()}
-
-
-def assert_same(found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    for name, g in wanted.items():
-        assert (g is None) == (found[name] is None), name
-        if g is not None:
-            torch.testing.assert_close(found[name], g, rtol=1e-4, atol=1e-6 + 1e-5 * float(g.abs().max()))
-
-
 def agrees(module: Any, fast: Any, batch: list[Any], first: Any = lambda x: x) -> None:
     module.zero_grad()
     wanted = sum((first(module(t)) ** 2).sum() for t in batch)
@@ -132,11 +101,6 @@ def agrees(module: Any, fast: Any, batch: list[Any], first: Any = lambda x: x) -
     loss.backward()
     assert float(loss.detach()) == pytest.approx(float(wanted.detach()), rel=1e-4)
     assert_same(gradients(module), exact)
-
-
-def compiled(module: Any, examples: list[Any] | None = None) -> Any:
-    """The module, compiled quickly, in training."""
-    return cortex.compile(module, examples=examples or trees(), check=False, choices=DEFAULT, recursion=ALWAYS).train()
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +170,29 @@ def test_training_follows_eager_without_update(classifier: tuple[Any, Any]) -> N
     fast.train()
 
 
+def test_training_is_asked_for_by_compile() -> None:
+    module = TreeLSTM(4)
+    fast = cortex.compile(module, examples=trees(), check=False, choices=DEFAULT, recursion=ALWAYS, train=True)
+    agrees(module, fast, trees(2, 8), lambda x: x[0])
+    with pytest.raises(ModelError, match=r"fast\.vjp"):
+        cortex.compile(cortex.model(lambda node, w, f: f), train=True)
+
+
+def test_a_scalar_of_one_structure() -> None:
+    class Scalar(Classifier):
+        def forward(self, node: Any) -> Any:
+            return super().forward(node).sum()
+
+    module = Scalar()
+    fast = compiled(module)
+    module.zero_grad()
+    module(trees()[0]).backward()
+    wanted = gradients(module)
+    module.zero_grad()
+    fast(trees()[0]).backward()
+    assert_same(gradients(module), wanted)
+
+
 def test_frozen_parameters_get_no_gradient_and_second_derivatives_are_refused(classifier: tuple[Any, Any]) -> None:
     module, fast = classifier
     module.encoder.embedding.weight.requires_grad_(False)
@@ -247,19 +234,3 @@ def test_dropout_in_training_mode_is_refused(made: Any) -> None:
     module.train()
     with pytest.raises(ModelError, match=r"training|random"):
         fast(trees(2))
-
-
-def test_gradients_of_arguments_are_refused() -> None:
-    class Given(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Linear(4, 4)
-
-        def forward(self, node: Any, x: Any) -> Any:
-            below = sum([self.forward(k, x) for k in node.children], torch.zeros(4))
-            return torch.tanh(self.weight(x[node.word] + below))
-
-    module, x = Given(), torch.randn(20, 4)
-    fast = compiled(module, [(trees()[0], x)])
-    with pytest.raises(StructureError, match="the argument 'x'"):
-        fast(trees()[0], x.clone().requires_grad_())

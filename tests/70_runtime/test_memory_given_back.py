@@ -14,7 +14,8 @@ import pytest
 
 import cortex
 from cortex.codegen.llvm.build import build
-from cortex.codegen.llvm.load import LIBRARIES, load
+from cortex.codegen.llvm.load import LIBRARIES
+from cortex.codegen.load import load
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
 SIZE = 16
@@ -71,7 +72,7 @@ def test_code_is_valid_while_it_is_held() -> None:
     kept = [cortex.compile(tree, {**WEIGHTS, "U": U}) for U in (WEIGHTS["U"], 2 * WEIGHTS["U"])]
     first, second = (fast(TREE).out for fast in kept)
     code = kept[0].compiled.object_code
-    assert load(code) is load(code)
+    assert load(code.code, code.entry) is load(code.code, code.entry)
     for i in range(2 * LIBRARIES + 1):  # linkers come and go
 
         @cortex.model

@@ -53,9 +53,37 @@ def test_names_are_listed_once() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy, copy.copy])
-def test_models(copied: Callable[[Any], Any], golden: Callable[[str, str], None]) -> None:
-    fast = cortex.compile(two, WEIGHTS)
+@pytest.mark.parametrize("copied", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+def test_models(copied: Callable[[Any], Any]) -> None:
+    fast = cortex.compile(two, WEIGHTS, examples=TREES)
+    again = copied(fast)
+    np.testing.assert_array_equal(again(TREES).h, fast(TREES).h)
+    fast.update({"emb": 3 * WEIGHTS["emb"]})
+    np.testing.assert_array_equal(copied(copied(fast))(TREES).nodes.c, fast(TREES).nodes.c)
+    assert not np.array_equal(again(TREES).h, fast(TREES).h)
+
+
+def test_modules() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Sum(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.emb = torch.nn.Embedding(5, 4)
+
+        def forward(self, node: Any) -> Any:
+            x = self.emb(torch.tensor(node.word))
+            return torch.tanh(x + sum((self(k) for k in node.children), torch.zeros_like(x)))
+
+    fast = cortex.compile(Sum().eval(), examples=TREES)
+    again = pickle.loads(pickle.dumps(fast))
+    assert isinstance(again(TREES[0]), torch.Tensor)
+    assert torch.equal(again(TREES), fast(TREES))
+    assert torch.equal(pickle.loads(pickle.dumps(again))(TREES), fast(TREES))
+
+
+def test_models_with_functions_cannot_be_pickled(golden: Callable[[str, str], None]) -> None:
+    fast = cortex.compile(two, WEIGHTS, children=lambda node: node.children, examples=TREES)
     with pytest.raises(TypeError) as caught:
-        copied(fast)
+        pickle.dumps(fast)
     golden("errors/model/pickled", f"{type(caught.value).__name__}: {caught.value}")

@@ -42,7 +42,7 @@ def test_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Calla
     cortex.compile(counting, WEIGHTS, examples=KNOWN, **functions).save("functions.cortex")
     content = Path("plain.cortex").read_bytes()
     Path("short.cortex").write_bytes(content[:1000])
-    Path("newer.cortex").write_bytes(content[:13] + b"\2" + content[14:])
+    Path("newer.cortex").write_bytes(content[:13] + b"\3" + content[14:])
     Path("other.cortex").write_text("weights")
     messages = [
         said(lambda: plain(Tree((Tree(op="leaf"), Tree(op="product")), op="sum"))),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from cortex.cost.choose import ALWAYS
 from cortex.ilir.show import show
 from cortex.recursion.tabulate import Tabulate
 from cortex.recursion.tabulate_leaf_products import TabulateLeafProducts
+from cortex.saved.read import read
 from cortex.schedule.alternate import Alternate, panel_loops
 from cortex.schedule.barrier import PlaceBarriers
 from cortex.schedule.schedule import Schedule
@@ -125,12 +128,18 @@ def test_it_explains_itself(make: Any, trees: Any, again: Any) -> None:
     assert all(np.array_equal(a, want[name]) for name, a in got.interpret(trees()).items())
 
 
-def test_another_processor_compiles_again(make: Any, trees: Any, again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_processor_compiles_again(
+    make: Any, trees: Any, again: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     fast = make("tree_lstm", examples=trees("tree_lstm"))
     lesser = replace(Target.x86("sse2"), triple=Target.host().triple)
     monkeypatch.setattr(Target, "host", lambda: lesser)
-    got = again(fast)
-    assert got.compilations == 1 and got.compiled.code.target == lesser
+    monkeypatch.setattr("cortex.codegen.cpu_flags.flags", lambda: frozenset())
+    with caplog.at_level("WARNING", "cortex"):
+        got = again(fast)
+        assert got.compilations == 1
+    assert re.search("'tree_lstm' is compiled again: its code is for .*, which this machine cannot run", caplog.text)
+    assert got.compiled.code.target == lesser
     for a, b in zip(got(trees("tree_lstm")), fast(trees("tree_lstm")), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
@@ -147,12 +156,77 @@ def test_code_for_a_lesser_processor_is_used(make: Any, trees: Any, again: Any) 
     assert host.runs_here()
 
 
-def test_another_cortex_compiles_again(make: Any, trees: Any, again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_another_format_is_compiled_again(
+    make: Any, trees: Any, again: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     fast = make()
-    monkeypatch.setattr("cortex.loader.compiler_contents", lambda: "another")
-    got = again(fast)
-    assert got.compilations == 1
+    for home in ("loader", "restore"):
+        monkeypatch.setattr(f"cortex.{home}.CODE_FORMAT", 1000)
+    with caplog.at_level("WARNING", "cortex"):
+        got = again(fast)
+        assert got.compilations == 1
+    assert "compiled again: its code has format" in caplog.text and "uses format 1000" in caplog.text
     assert bits(got, trees()) == bits(fast, trees())
+
+
+def test_code_that_is_not_trusted_is_not_run(
+    make: Any, trees: Any, again: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fast = make("tree_lstm", examples=trees("tree_lstm"), choices=None, recursion=None)
+    monkeypatch.setattr("cortex.saved.read._program", None)
+    monkeypatch.setattr("cortex.loader.Recorded", None)
+    got = again(fast, trust_code=False)
+    assert got.compilations == 1 and "compiled again: trust_code=False" in caplog.text
+    np.testing.assert_allclose(got(trees("tree_lstm")).h, fast(trees("tree_lstm")).h, atol=1e-5)
+
+
+def test_bytes_and_open_files(make: Any, trees: Any, file: Path) -> None:
+    fast = make("tree_lstm", examples=trees("tree_lstm"))
+    fast.save(file)
+    content, memory = file.read_bytes(), io.BytesIO()
+    fast.save(memory)
+    with file.open("rb") as opened:
+        loaded = [cortex.load(x) for x in (str(file), content, bytearray(content), memoryview(content), opened)]
+    loaded += [cortex.load(io.BytesIO(memory.getvalue()))]
+    for each in loaded:
+        assert bits(each, trees("tree_lstm")) == bits(fast, trees("tree_lstm"))
+    for wrong, said in (
+        (3, "give a path, bytes, or a file"),
+        (io.StringIO("x"), "gives text"),
+        (b"", "no saved model"),
+    ):
+        with pytest.raises(cortex.ModelError, match=said):
+            cortex.load(wrong)
+    with pytest.raises(cortex.ModelError, match="give a path, or a file that is open for writing bytes"):
+        fast.save(3)
+
+
+def test_several_processors_and_threads_in_one_file(make: Any, trees: Any, file: Path) -> None:
+    fast = make(examples=trees())
+    fast.save(file, cpus=["x86-64", "native"], threads=[1, 2])
+    saved = read(file)
+    assert [(p.target.lanes, p.threads) for p in saved.parts[0].programs][:2] == [(4, 1), (4, 2)]
+    for threads in (1, 2):
+        loaded = cortex.load(file, threads=threads)
+        assert loaded.compilations == 0 and loaded.compiled.code.target == Target.host()
+        assert bits(loaded, trees()) == bits(fast, trees())
+        assert np.array_equal(loaded(trees(), threads=2)[0], fast(trees())[0])
+        assert loaded.compilations <= 1  # the code for two threads is in the file
+    with pytest.raises(cortex.ModelError, match="there is no such processor; there are native, x86-64-v3"):
+        fast.save(file, cpus=["pentium"])
+    assert read(file).parts[0].programs[0].threads == 1  # the file is as it was
+
+
+def test_the_narrower_code_runs_where_the_wide_one_cannot(
+    make: Any, trees: Any, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = make(examples=trees())
+    fast.save(file, cpus=["x86-64-v4", "x86-64"])
+    monkeypatch.setattr("cortex.codegen.cpu_flags.flags", lambda: frozenset({"sse", "sse2"}))
+    monkeypatch.setattr(Target, "host", lambda: Target.x86("sse2"))
+    loaded = cortex.load(file)
+    np.testing.assert_allclose(loaded(trees())[0], fast(trees())[0], atol=1e-5)
+    assert loaded.compilations == 0 and loaded.compiled.code.target.cpu == "x86-64"
 
 
 @dataclass

@@ -223,7 +223,7 @@ def checked(command: list[Any]) -> str:
 def exported_model(fast: Any) -> Model:
     """The model that a package is of."""
     part = getattr(fast, "program", fast).part()
-    return without_classes(part.compiled.model, (), part.accessors)[0]
+    return without_classes(part.built[0].compiled.model, (), part.accessors)[0]
 
 
 def forest_of(fast: Any, structures: list[Any]) -> Forest:

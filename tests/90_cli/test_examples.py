@@ -20,6 +20,7 @@ def test_example_runs(path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     if path.stem.startswith(("from_pytorch", "train_")):
         pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(path.parent))
+    monkeypatch.setattr(sys, "argv", [str(path), *(["made-up"] if path.stem.startswith("train_") else [])])
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
     assert printed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,24 +31,6 @@ def files(package: Path) -> str:
     if native is not None and native.origin is not None:
         lines.append(_line("native", os.stat(native.origin)))
     return "\n".join(sorted(lines))
-
-
-@cache
-def contents() -> str:
-    """A digest of the compiler by content, equal wherever it is installed; "" if it was edited since it was loaded."""
-    package = Path(__file__).parent.parent
-    if files(package) != COMPILER:
-        return ""
-    found = sorted(package.rglob("*.py"))
-    native = find_spec("cortex._native")
-    if native is not None and native.origin is not None:
-        found.append(Path(native.origin))
-    digest = hashlib.sha256()
-    for file in found:
-        content = file.read_bytes()
-        digest.update(f"{file.name} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
 
 
 def _line(name: str, about: os.stat_result) -> str:

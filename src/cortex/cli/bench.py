@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from cortex.bench.convolutions import Layer
     from cortex.bench.recursive import Row
 
-SUITES = ("recursive", "ablation", "machine", "conv", "matmul", "ranking")
+SUITES = ("recursive", "training", "ablation", "machine", "conv", "matmul", "ranking")
 SHOWN = ("cortex", "cortex-tables", "torch-eager", "torch-batched", "limit")
-BUDGETS = {"recursive": 8.0, "ablation": 3.0, "conv": 1.0, "matmul": 0.5, "ranking": 5.0}
+BUDGETS = {"recursive": 8.0, "training": 10.0, "ablation": 3.0, "conv": 1.0, "matmul": 0.5, "ranking": 5.0}
 
 
 def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
@@ -67,12 +67,18 @@ def _layers(text: str | None) -> list[Layer]:
 @click.option("--json", "json_file", metavar="FILE", help="Write the rows to FILE; - is standard output.")
 @click.option("--models", metavar="A,B", help="Models of the suite.  [default: all]")
 @click.option("--hidden", metavar="N,M", callback=_numbers, help="Hidden sizes.  [default: two per model]")
-@click.option("--batch", metavar="1,10", callback=_numbers, help="Batch sizes.  [default: 1,10; 1 for conv]")
+@click.option(
+    "--batch",
+    metavar="1,10",
+    callback=_numbers,
+    help="Batch sizes.  [default: 1,10; 1,25,256 for training; 1 for conv]",
+)
 @click.option("--threads", metavar="1", default="1", callback=_numbers, help="Threads.", show_default=True)
 @click.option(
     "--budget",
     type=click.FloatRange(min=0),
-    help="Seconds per cell.  [default: 8 for recursive, 3 for ablation, 1 for conv, 0.5 for matmul, 5 for ranking]",
+    help="Seconds per cell.  [default: 8 for recursive, 10 for training, 3 for ablation, 1 for conv, 0.5 for matmul, "
+    "5 for ranking]",
 )
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Folder that may hold sst/test.txt.  [default: CORTEX_DATA]"
@@ -92,6 +98,7 @@ def command(
     The suite "recursive" times Cortex, PyTorch node by node (torch-eager) and PyTorch batched by hand level by level
     (torch-batched), interleaved in one process, from Python objects to arrays, and computes the machine's limit. Cortex
     does all work; cortex-tables and cortex-tables-sharing do less. Other peers run where CORTEX_PEERS has them.
+    The suite "training" times a step of training a TreeLSTM, forward and backward, per tree.
     The suite "ablation" times Cortex with one optimization after the other, on all models of the paper.
     The suite "machine" measures the figures that limit is made of.
     The suite "conv" times the convolutions of ResNet-50 beside oneDNN, in GFLOP/s; "ranking" says how well costs that
@@ -117,6 +124,9 @@ def command(
         from cortex.options import Options
 
         run_ranking(json_file, _layers(models), seconds, data or Options.from_environment().data)
+        return
+    if suite == "training":
+        _training(json_file, hidden, batch or [1, 25, 256], threads, seconds)
         return
     chosen = (_models(suite, models), hidden, batch or [1, 10], threads)
     if suite == "ablation":
@@ -163,6 +173,33 @@ def _recursive(
             rows += run_cell(cell, machine, data or options.data, budget, options.peers)
             bar.advance(task)
     _print(console, rows)
+    output.write_json(json_file, [row.as_json() for row in rows])
+
+
+def _training(
+    json_file: str | None, hidden: list[int] | None, batch: list[int], threads: list[int], budget: float
+) -> None:
+    from cortex.bench.machine import figures
+    from cortex.bench.training import cells, run_cell
+    from cortex.options import Options
+
+    console = output.console(json_file)
+    todo, rows = cells(hidden, batch, threads), []
+    with output.progress(console) as bar:
+        task = bar.add_task("measuring this machine", total=len(todo))
+        machine = figures(Options.from_environment().cache).machine()
+        for cell in todo:
+            bar.update(task, description=f"{cell.model} H={cell.hidden} batch {cell.batch} threads {cell.threads}")
+            rows += run_cell(cell, machine, budget)
+            bar.advance(task)
+    table = []
+    for (inputs, size, count, team), group in groupby(rows, lambda r: (r.inputs, r.hidden, r.batch, r.threads)):
+        us = {row.system: row.us for row in group}
+        ours = us.pop("cortex")
+        pairs = [text for value in us.values() for text in (f"{value:.0f}", f"{value / ours:.2f}x")]
+        table.append([f"{inputs}/{size}", str(count), str(team), f"{ours:.0f}", *pairs])
+    columns = ("in/H", "batch", "threads", "cortex", "eager", "", "batched", "", "limit", "")
+    output.print_table(console, "Median us per tree and step (x: times what Cortex takes)", columns, table)
     output.write_json(json_file, [row.as_json() for row in rows])
 
 

@@ -27,9 +27,10 @@ def command(file: Path, with_steps: bool) -> None:
 
     Nothing in it is executed.
     """
-    from cortex.saved.read import UNREADABLE, not_understood, read
+    from cortex.saved.head import not_understood
+    from cortex.saved.read import UNREADABLE, read
 
-    saved = read(file)
+    saved = read(file, verify=True)
     try:
         found = list(lines(saved, with_steps))
     except UNREADABLE:
@@ -67,15 +68,15 @@ def _part(part: SavedPart) -> Iterator[str]:
 
 
 def _code(saved: Saved, part: SavedPart, with_steps: bool) -> Iterator[str]:
-    if part.program is None:
+    if not part.programs:
         yield f"code       for {saved.wanted.device}, compiled when it is loaded"
-        return
-    program = part.program()
-    entry = program.entry
-    yield f"code       {len(entry.code):,} bytes for {_machine(program.target)}; {_threads(part.built_for)}"
-    yield f"schedule   {len(entry.schedule)} steps{'' if with_steps else ' (--schedule prints them)'}"
-    if with_steps:
-        yield from (f"  {step!r}" for step in entry.schedule)
+    for saved_program in part.programs:
+        program = saved_program.program()
+        entry = program.entry
+        yield f"code       {len(entry.code):,} bytes for {_machine(program.target)}; {_threads(saved_program.threads)}"
+        yield f"schedule   {len(entry.schedule)} steps{'' if with_steps else ' (--schedule prints them)'}"
+        if with_steps:
+            yield from (f"  {step!r}" for step in entry.schedule)
 
 
 def _argument(name: str, *what: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cortex.codegen.cpu_flags import surely_runs
 from cortex.codegen.gpu.program import DIALECTS
 from cortex.errors import ModelError
 
@@ -40,6 +41,8 @@ class Target:
 
     def runs_here(self) -> bool:
         """Can this process run such code? It can if its machine has all features that are switched on."""
+        if surely_runs(self.architecture, self.features):
+            return True
         host = Target.host()
         wanted = {feature for feature in self.features.split(",") if feature.startswith("+")}
         return self.architecture == host.architecture and wanted <= set(host.features.split(","))

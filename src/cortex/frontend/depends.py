@@ -18,7 +18,7 @@ def depends_on(k: Knowledge, tree: DecisionTree, node: Any) -> list[Any]:
         return k.children(node)
     paths = dict.fromkeys(let.op.path for let in kind.lets if isinstance(let.op, State))
     read = [below for path in paths for below in _at(seen, path)]
-    return [*read, *k.children(node, k.model.decided_by())]
+    return [*read, *k.children(node, k.model.decided_by(kind.guard))]
 
 
 def _at(seen: Seen, path: Path) -> list[Any]:

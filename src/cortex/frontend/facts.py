@@ -286,6 +286,12 @@ class Seen:
         return node
 
 
+def is_compatible(guard: tuple[Fact, ...], other: tuple[Fact, ...]) -> bool:
+    """May both be true of nodes that differ in numbers of children only: is no other question answered in two ways?"""
+    answers: dict[Test, Answer] = {fact.test: fact.answer for fact in guard if not isinstance(fact.test, Length)}
+    return all(answers.get(fact.test, fact.answer) == fact.answer for fact in other)
+
+
 def is_plain(value: object) -> bool:
     """Can a guard hold this value?"""
     return isinstance(value, str | int | float | bool | np.generic)

@@ -28,6 +28,7 @@ from cortex.frontend.state_form import StateForm
 from cortex.frontend.tensor import Operand, Tensor
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.written import codes
+from cortex.ra.ir import Fact
 
 Results = dict[str, Value]
 """The values that a kind computes, by the names of its states."""
@@ -111,8 +112,8 @@ class TracedModel(ABC):
         """Grows when relations that are known come to be followed from more nodes."""
         return 0
 
-    def decided_by(self) -> Container[str]:
-        """Relations that lead to nodes on which control flow depends, though no result may."""
+    def decided_by(self, guard: tuple[Fact, ...]) -> Container[str]:
+        """Relations that lead to nodes on which control flow depends in a kind, though no result may."""
         return ()
 
     def states(self) -> StateForm | None:

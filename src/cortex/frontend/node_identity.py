@@ -1,7 +1,7 @@
 """What code asks that Python answers without asking the stand-ins: `is` between nodes, `id(node)`, `type(node)`.
 
 Such questions are found in the source (`written.py`). Where a model function has some, its calls have to be seen; then
-they have their meaning (`torch/rewrite_is.py`, `torch/rebuild.py`).
+they have their meaning (`torch/rewrite.py`, `torch/rebuild.py`).
 """
 
 from __future__ import annotations

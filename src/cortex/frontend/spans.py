@@ -22,6 +22,8 @@ from cortex.ir.source import Span
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 PACKAGE = os.path.dirname(os.path.dirname(HERE)) + os.sep
+MODELS = os.path.join(PACKAGE, "bench", "training_module.py")
+"""A file of Cortex with a module that is compiled as the user's are."""
 NAMES = PACKAGE + "__init__.py"
 """Where public names of Cortex are looked up: what it raises is about the line that asked for one."""
 
@@ -64,7 +66,7 @@ def _torch_folder() -> str:
 
 def is_library(file: str) -> bool:
     """Is this a file of Cortex, of Python or of an installed package?"""
-    return file.startswith((PACKAGE, *LIBRARIES, "<frozen "))
+    return file.startswith((PACKAGE, *LIBRARIES, "<frozen ")) and file != MODELS
 
 
 def user_stack() -> list[tuple[CodeType, int]]:

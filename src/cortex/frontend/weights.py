@@ -18,6 +18,7 @@ Array = npt.NDArray[np.float32]
 Source: TypeAlias = "Weights | Mapping[str, Any] | str | os.PathLike[str]"
 Taken = tuple[dict[str, Array], set[str], dict[str, Array | None]]
 
+PIECE = 1 << 18
 EXACT = 1 << 24
 """Integers up to this size are exact in single precision."""
 
@@ -57,6 +58,13 @@ class Weights:
         """`source` itself if it is a `Weights`, else a new one of it."""
         return source if isinstance(source, cls) else cls(source)
 
+    @classmethod
+    def unwritten(cls, arrays: Mapping[str, Array]) -> Weights:
+        """Float32 arrays that nobody writes to, as those of a file are: they are not copied."""
+        made = cls()
+        made.take_back(({name: _unwritable(array) for name, array in arrays.items()}, set(), dict.fromkeys(arrays)))
+        return made
+
     def __len__(self) -> int:
         return len(self._given) + len(self._closed_over)
 
@@ -78,7 +86,7 @@ class Weights:
         array = self._array(name)
         known = self._is_finite.get(name)
         if known is None or known[0] is not array:
-            known = self._is_finite[name] = array, bool(np.isfinite(array).all())
+            known = self._is_finite[name] = array, _all_finite(array)
         return known[1]
 
     def with_promises(self, m: ra.Model) -> ra.Model:
@@ -187,6 +195,14 @@ def to_float32(value: Any, name: str) -> tuple[Array, bool]:
     if not np.isfinite(narrow).all() and (lost := np.isinf(narrow) & np.isfinite(array)).any():
         raise ModelError(f"weight '{name}' holds {array[lost][0]}, which is too large for float32 (up to 3.4e38).")
     return _unwritable(narrow), bool(np.may_share_memory(narrow, array))
+
+
+def _all_finite(array: Array) -> bool:
+    """Is no element infinite or NaN? A piece at a time: what NumPy makes in between takes a quarter of the array."""
+    if not array.ndim:
+        return bool(np.isfinite(array))
+    rows = max(1, PIECE // max(1, array[:1].size))
+    return all(bool(np.isfinite(array[i : i + rows]).all()) for i in range(0, len(array), rows))
 
 
 def _numpy(tensor: Any, name: str) -> Any:

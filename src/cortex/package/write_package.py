@@ -46,7 +46,7 @@ def write_package(fast: Executable | CalledAsModule, directory: str | Path, name
             "which are nodes that only Python makes. Combine them by sums or other reductions, or save it for "
             "cortex.load."
         )
-    compiled = part.compiled
+    compiled = part.built[0].compiled
     m, checked = without_classes(compiled.model, part.checked, part.accessors)
     f = compiled.signature
     prefix = identifier(m.name if name is None else name)
@@ -56,7 +56,7 @@ def write_package(fast: Executable | CalledAsModule, directory: str | Path, name
         )
     parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
     spec = linearizer_spec(m, align=field_align(f), parts=parts, windows=windows, checked=checked)
-    taken = arguments(m, f, fast.weights)
+    taken = arguments(m, f, lambda: fast.weights)
     weights = weights_of(f, taken)
     face = Interface.of(m, prefix)
     code = build(replace(compiled.func, name=entry_name(prefix)), compiled.object_code.target).code

@@ -14,7 +14,7 @@ This is what the native call and exported packages are told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -31,11 +31,19 @@ from cortex.runtime.storage import Array, padded
 
 
 def arguments(
-    m: ra.Model, f: Signature, params: Mapping[str, Array], padded_already: Mapping[str, Array] = MappingProxyType({})
+    m: ra.Model,
+    f: Signature,
+    make_params: Callable[[], Mapping[str, Array]],
+    padded_already: Mapping[str, Array] = MappingProxyType({}),
 ) -> list[tuple[Any, ...]]:
-    """The arrays of the function `f` that `m` was compiled to, in order."""
+    """The arrays of the function `f` that `m` was compiled to, in order.
+
+    The parameters are asked for only where some array is not `padded_already`.
+    """
     dtypes = {b.name: b.dtype for b in f.buffers}
-    packed = {p.buffer: pack(p, params, dtypes[p.buffer]) for p in f.packings}
+    lacks = any(b.scope in (Scope.PARAM, Scope.PACKED) and b.name not in padded_already for b in f.buffers)
+    params = make_params() if lacks else {}
+    packed = {p.buffer: pack(p, params, dtypes[p.buffer]) for p in f.packings if p.buffer not in padded_already}
     arrays: list[tuple[Any, ...]] = [("index", name) for name in f.index_functions]
     return arrays + [
         ("weight", padded_already[b.name]) if b.name in padded_already else _argument(m, b, params, packed, f.read)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cortex.errors import ModelError, StructureError
+from cortex.errors import ModelError
 from cortex.frontend.torch.digest import digest, refuse_changed
 from cortex.frontend.torch.interface import Interface
-from cortex.frontend.torch.serving import Request, Serving
+from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Weights, mapping_of
 from cortex.runtime.check_module import check_module
 from cortex.runtime.executable import Executable
@@ -79,19 +79,7 @@ class CompiledModule(CompiledHere):
     def _states(self, model: TorchModel | Serving, run: Executable, request: Any, threads: int | None) -> Any:
         if not self.training:
             return super()._states(model, run, request, threads)
-        for each in request if isinstance(request, list) else [request]:
-            self._refuse_gradients_of(each)
         return trained_states(self._entry, model, run, request, threads)
-
-    def _refuse_gradients_of(self, request: Any) -> None:
-        from cortex.frontend.torch.autograd import wants_gradient
-
-        for name, x in request.arguments.items() if isinstance(request, Request) else ():
-            if wants_gradient(x):
-                raise StructureError(
-                    f"gradients of the argument '{name}' are wanted (it requires_grad), and a compiled module computes "
-                    f"those of its parameters only. Pass {name}.detach(), or call the module itself."
-                )
 
     def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
         if self.training:
@@ -127,7 +115,6 @@ class CompiledModule(CompiledHere):
             return super()._nodes_of(arguments, name)
         model, run = self._for(arguments)
         request = model.request(arguments)
-        self._refuse_gradients_of(request)
         states: Any = trained_states(self._entry, model, run, request, None, everywhere=True)
         return self._results_at_nodes(model, run, request, states, name)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from threading import Lock
@@ -21,6 +20,7 @@ from cortex.ra import interp
 from cortex.ra import ir as ra
 from cortex.runtime.batch import batch_of, root_nodes
 from cortex.runtime.bound import Bound, retired
+from cortex.runtime.by_file import ByFile
 from cortex.runtime.compiled import Compiled as Compiled
 from cortex.runtime.deviation import deviation_text, worst_difference
 from cortex.runtime.device_program import DeviceProgram
@@ -29,12 +29,12 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.linearize import Checked
 from cortex.runtime.loaded import Loaded, UsualCall, Version
-from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output
-from cortex.runtime.part import Part, Save
+from cortex.runtime.part import BuildLike, Built, Made, Part, Save, Sink
 from cortex.runtime.report import Report, best_us, explanation, make_report
 from cortex.runtime.storage import Array
 from cortex.runtime.threads import checked_threads
+from cortex.runtime.variants import variants
 from cortex.runtime.vjp import Pullback, Trainings
 from cortex.schedule.schedule import Schedule
 
@@ -46,7 +46,7 @@ MAX_ATTEMPTS = 8
 """How often a request may show kinds of nodes that nobody has seen, before its nodes are taken to be inconsistent."""
 
 
-class Executable(NotCopied):
+class Executable(ByFile):
     """A compiled model. Call it with a structure, a list of structures, or a `Forest` of arrays.
 
     Kinds of nodes that were not known at compile time are traced and compiled when a request first has them;
@@ -66,23 +66,25 @@ class Executable(NotCopied):
         threads: int = 1,
         build_in_f32: Callable[[ra.Model], Compiled] | None = None,
         save: Save | None = None,
-        made: tuple[Compiled, int] | None = None,
+        made: Made | None = None,
         build_for_training: Callable[[ra.Model, int], Compiled] | None = None,
+        build_like: BuildLike | None = None,
     ) -> None:
-        """`made` is what was compiled earlier, and for how many threads."""
+        """`made` is what was compiled earlier; `build_like` compiles for other machines and numbers of threads."""
         self._trace = trace
         self._build = build
         self._build_in_f32 = build_in_f32
         self._save = save
         self.trainings = Trainings(build_for_training)
         self._threads = checked_threads(threads)
-        self._built_for = self._threads if made is None else made[1]
+        self._built_for = self._threads if made is None else made.threads
+        self._build_like, self._made = build_like, made
         self._lock = Lock()
         self.in_memory: Loaded | None = None  # the program in use
         self._node_class: type | None = None  # of the last structure that was given alone
         self._is_retired, self.updates = False, 0
         if made is not None:
-            self.in_memory = self._load(made[0], trace.version, trace.checked_lengths())
+            self.in_memory = self._load(made.compiled, trace.version, trace.checked_lengths())
         self.compilations = 0
         if made is None and trace.known_kinds and not trace.is_partial:
             self._compile()
@@ -298,7 +300,7 @@ class Executable(NotCopied):
             before, count = own.taken(), self.updates
             try:
                 own.replace(weights, optional)
-                self.updates = count + 1
+                self.updates, self._made = count + 1, None
                 if self.in_memory is not None and own.breaks_promise(self.in_memory.compiled.model):
                     self._compile()
                 elif self.in_memory is not None:
@@ -338,16 +340,20 @@ class Executable(NotCopied):
         with self._lock:
             return Weights(self._trace.weights)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the compiled model and its weights to a file, for `cortex.load`.
+    def save(
+        self, file: Sink, *, cpus: Sequence[str] | str | None = None, threads: Sequence[int] | int | None = None
+    ) -> None:
+        """Write the compiled model and its weights to a file, for `cortex.load`: a path, or a file that is open.
 
-        It knows the kinds of nodes that are known now; no others can be learnt once it is loaded.
+        It knows the kinds of nodes that are known now; no others can be learnt once it is loaded. Code is for the
+        machine and the number of threads in use, or for all of `cpus` ("x86-64-v3", "native"; `cortex targets` lists
+        them) and `threads`. Whoever loads the file gets the best that his machine can run.
         """
         assert self._save is not None
-        self._save(path, [self.part()], None)
+        self._save(file, [self.part(cpus, threads)], None)
 
-    def part(self) -> Part:
-        """What there is to save."""
+    def part(self, cpus: Sequence[str] | str | None = None, threads: Sequence[int] | int | None = None) -> Part:
+        """What there is to save, with code for these machines and numbers of threads."""
         if self._trace.is_partial:
             raise ModelError(
                 f"model '{self._trace.name}' is saved before any structure has shown how its inner nodes are treated. "
@@ -362,7 +368,8 @@ class Executable(NotCopied):
             m = self._trace.model()
             weights = self._trace.weights.arrays(p.name for p in m.params)
             loaded, checked = self.in_memory, self._trace.checked_lengths()
-            return Part(m, weights, self._trace.accessors, loaded.compiled, checked, self._threads, self._built_for)
+            built = variants(m, Built(loaded.compiled, self._built_for), self._build_like, cpus, threads)
+            return Part(m, weights, self._trace.accessors, built, checked, self._threads)
 
     def _nodes(self, batch: Any) -> Any:
         """The request as nodes to walk."""
@@ -480,7 +487,10 @@ class Executable(NotCopied):
         """A program with the weights that are `wanted`: those of the model, unless it is one from before."""
         weights = self._trace.weights
         names = [p.name for p in self._trace.model().params] if wanted is None else wanted
-        loaded = Loaded(compiled, weights.arrays(names), self._trace.accessors, version, checked, weights.placed)
+        made = self._made
+        ready = made.ready if made is not None and made.compiled is compiled and not self.updates else None
+        accessors = self._trace.accessors
+        loaded = Loaded(compiled, weights.arrays(names), accessors, version, checked, weights.placed, ready)
         loaded.updates = self.updates
         weights.keep(loaded.in_place)
         weights.own()

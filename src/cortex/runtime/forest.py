@@ -9,20 +9,23 @@ below (int64, float32) are not copied at all.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cortex import _native
 from cortex.errors import StructureError
 from cortex.frontend.postorder import MAX_OBJECTS
 
-Ints = npt.NDArray[np.int32]
-Column = npt.NDArray[np.int64] | npt.NDArray[np.float32] | tuple[Any, ...]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Ints: TypeAlias = "npt.NDArray[np.int32]"
+Column: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float32] | tuple[Any, ...]"
 
 MAX_NODES = 2**31 - 1
 
@@ -294,7 +297,8 @@ def _column(name: str, given: object, n: int) -> Column:
         )
     if objects is not None and not all(isinstance(x, int | float | np.number) for x in objects):
         return objects
-    if np.ma.is_masked(given):
+    masked = sys.modules.get("numpy.ma")  # which takes a while to load; without it there are no masked arrays
+    if masked is not None and masked.is_masked(given):
         raise StructureError(f"field {name!r} is a masked array, and what is masked has no value; give x.filled(value)")
     array = np.asarray(given)
     if _is_fixed(array) and (array.dtype == np.float32 or (array.dtype == np.int64 and array.ndim == 1)):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cortex import _native
-from cortex.codegen.llvm.load import load
+from cortex.codegen.load import load
 from cortex.ilir.ir import Scope
 from cortex.ilir.pack import pack
 from cortex.lower.linear_form import LinearForm, kinds_in_windows
@@ -33,14 +33,14 @@ class FormProgram:
         self.model = compiled.model
         self.shared_out = f.shared_out
         self.windows = kinds_in_windows(f.index_functions) if "num_windows" in f.sizes else None
-        self._code = load(compiled.object_code)
+        self._code = load(compiled.object_code.code, compiled.object_code.entry)
         self._align = {b.name: b.align for b in f.buffers}
         self._packed: dict[str, _Packed] = {}
         shapes = {p.name: p.type.shape for p in self.model.params}
         nothing = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         for p in f.packings:
             self._packed[p.buffer] = _Packed(shapes, p)
-        self._arguments = arguments(self.model, f, nothing)
+        self._arguments = arguments(self.model, f, lambda: nothing)
         self._weights: dict[str, Array] = {}
         for b, argument in zip(f.buffers, self._arguments[len(f.index_functions) :], strict=True):
             if b.scope in (Scope.PARAM, Scope.PACKED):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import Loaded
 from cortex.runtime.output import Output
+from cortex.runtime.part import Sink
 from cortex.runtime.report import Report
 from cortex.runtime.vjp import Pullback
 
@@ -93,9 +93,11 @@ class FunctionExecutable(Executable):
         else:
             super().update(weights, optional=optional)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the compiled model and its weights to a file, for `cortex.load`."""
+    def save(
+        self, file: Sink, *, cpus: Sequence[str] | str | None = None, threads: Sequence[int] | int | None = None
+    ) -> None:
+        """Write the compiled model and its weights to a file, for `cortex.load`: see `Executable.save`."""
         if self.by_calls is not None:
-            self.by_calls.save(path)
+            self.by_calls.save(file, cpus=cpus, threads=threads)
         else:
-            super().save(path)
+            super().save(file, cpus=cpus, threads=threads)

@@ -12,7 +12,7 @@ from typing import Any
 
 from cortex import _native
 from cortex.codegen.llvm.build import build
-from cortex.codegen.llvm.load import load
+from cortex.codegen.load import load
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Buffer, Func, Packing, Scope
@@ -30,7 +30,7 @@ class Kernel:
         self.func, self.object_code = f, build(f, target)
         self.inputs = tuple(b.name for b in f.buffers if b.scope is Scope.FIELD)
         packings = {p.buffer: p for p in f.packings}
-        code = load(self.object_code)
+        code = load(self.object_code.code, self.object_code.entry)
         taken = [b for b in f.buffers if b.scope is not Scope.REGISTER]
         self._native = _native.Kernel(code.address, [_source(b, params, packings) for b in taken], code)
 

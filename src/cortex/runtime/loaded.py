@@ -18,7 +18,9 @@ from cortex.runtime.forest import Forest
 from cortex.runtime.given_arrays import Given, given_arrays
 from cortex.runtime.linearize import Checked, linearizer
 from cortex.runtime.output import Output, output_type, rows_of_results
+from cortex.runtime.ready import Ready
 from cortex.runtime.storage import Array, padded, padded_shape, without_padding
+from cortex.runtime.table_form import table_form
 from cortex.runtime.tables import Rows
 
 if TYPE_CHECKING:
@@ -54,8 +56,12 @@ class Loaded:
         version: Version = (0, 0),
         checked: Sequence[Checked] = (),
         placed: dict[str, Array | None] | None = None,
+        ready: Ready | None = None,
     ) -> None:
-        """`placed` has weights as code takes them, from what was loaded before; for None, this one adds them."""
+        """`placed` has weights as code takes them, from what was loaded before; for None, this one adds them.
+
+        `ready` has all arrays as code takes them, where a file holds them.
+        """
         self.compiled = compiled
         self.version = version
         self.checked = checked
@@ -63,19 +69,21 @@ class Loaded:
         self.names = tuple(s.name for s in m.outputs)
         self.rows = rows_of_results(m)
         self.output = output_type(self.names, self.rows)
-        self._params = interp.derived(m, weights)
+        self._weights = weights
+        self._derived: dict[str, Array] | None = None
         self._placed = {} if placed is None else placed
+        self._ready = ready or Ready({}, ())
         self.in_place: dict[str, Array] = {}
         """Weights, as they are in the memory that code reads them from."""
         self._tables: list[Rows] = []
         padding = {b.name: b.align for b in f.buffers}
-        for table, program in zip(m.tables, compiled.tables, strict=True):
-            filling = Loaded(program, self._params, Accessors(), placed=self._placed)
+        inner = self._ready.tables or (None,) * len(m.tables)
+        for table, program, own in zip(m.tables, compiled.tables, inner, strict=True):
+            of_table = weights if own is not None else self._params
+            filling = Loaded(program, of_table, Accessors(), placed=self._placed, ready=own)
             self.in_place |= filling.in_place
-            filling._params.clear()  # nobody asks for them
-            rows = Rows(table, program.model, filling.write, padding)
-            self._params |= rows.params
-            self._tables.append(rows)
+            filling.forget()  # nobody asks for them
+            self._tables.append(Rows(table_form(table, program.model, padding), filling.write))
         parts, windows = NUM_PARTS.name in f.sizes, kinds_in_windows(f.index_functions)
         self.linearizer = linearizer(m, accessors, align=field_align(f), parts=parts, windows=windows, checked=checked)
         self.shared_out = f.shared_out
@@ -97,9 +105,9 @@ class Loaded:
             )
 
     def _load_object(self, code: ObjectCode) -> _native.Program:
-        from cortex.codegen.llvm.load import load
+        from cortex.codegen.load import load
 
-        loaded = load(code)
+        loaded = load(code.code, code.entry)
         layout = {
             "entry": loaded.address,
             "keepalive": loaded,
@@ -109,27 +117,44 @@ class Loaded:
         }
         return _native.Program(self.linearizer, layout)
 
+    @property
+    def _params(self) -> dict[str, Array]:
+        """The parameters, derived ones and the rows of tables included; derived when somebody first asks for them."""
+        if self._derived is None:
+            self._derived = interp.derived(self.compiled.model, self._weights)
+        for rows in self._tables:
+            self._derived |= rows.params
+        return self._derived
+
+    def forget(self) -> None:
+        """Let go of the parameters, which nobody will ask for any more."""
+        self._weights, self._derived = {}, {}
+
     def _arrays(self) -> list[tuple[Any, ...]]:
         """Where the memory of each argument comes from."""
         f = self.compiled.signature
-        known = {name: array for rows in self._tables for name, array in rows.padded.items()}
+        known = dict(self._ready.arrays)
+        known |= {name: array for rows in self._tables for name, array in rows.padded.items()}
         for b in f.buffers:
             if b.scope is Scope.PARAM and b.name in f.read and b.name in self._placed:
                 known[b.name] = self._place(b)
-        return arguments(self.compiled.model, f, self._params, known)
+        return arguments(self.compiled.model, f, lambda: self._params, known)
 
     def _place(self, b: Buffer) -> Array:
         """A weight as code takes it."""
-        weight = self._params[b.name]
-        whole = self._placed[b.name]
+        weight = self._weights[b.name]
+        whole = self._ready.arrays.get(b.name, self._placed[b.name])
         if whole is None or whole.shape != padded_shape(weight.shape, b.align):
-            whole = self._placed[b.name] = padded(weight, b.align)
+            whole = padded(weight, b.align)
+        self._placed[b.name] = whole
         self.in_place[b.name] = without_padding(whole, weight.shape)
         return whole
 
     def hold(self, weights: Mapping[str, Array]) -> None:
         """Let go of the weights that it was made from for equal ones."""
-        self._params |= weights
+        self._weights = {**self._weights, **weights}
+        if self._derived is not None:
+            self._derived |= weights
 
     def _load_kernels(self, code: DeviceCode) -> None:
         from cortex.runtime.devices import device_of

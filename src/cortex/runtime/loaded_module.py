@@ -51,8 +51,8 @@ class LoadedModule(CalledAsModule):
             refuse_changed({name: digest(x) for name, x in weights.items() if name in known}, known, remedy)
         update_all([run for _, run in self._made.values()], weights, self._interface.outside)
 
-    def _parts(self) -> list[Part]:
-        return [replace(run.part(), serving=serving) for serving, run in self._made.values()]
+    def _parts(self, cpus: Sequence[str] | str | None = None, threads: Sequence[int] | int | None = None) -> list[Part]:
+        return [replace(run.part(cpus, threads), serving=serving) for serving, run in self._made.values()]
 
     def _for(self, arguments: dict[str, Any]) -> tuple[Serving, Executable]:
         key = self._known(arguments)

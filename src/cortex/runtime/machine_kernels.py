@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cortex.codegen.llvm.build import build
-from cortex.codegen.llvm.load import load
+from cortex.codegen.load import load
 from cortex.codegen.target import Target
 from cortex.ilir.ir import Accumulate, Buffer, For, Func, LoopKind, Scope, Stmt, Store
 from cortex.ir.scalar import Binary, Expr, Int, Load, Var
@@ -59,7 +59,8 @@ def broadcast(target: Target) -> Func:
 @lru_cache(maxsize=8)
 def kernel(f: Func, target: Target) -> Kernel:
     """`f` compiled: call it with x, the accumulators' memory, rounds and rows."""
-    code = load(build(f, target))
+    built = build(f, target)
+    code = load(built.code, built.entry)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(code.address)
 
     def run(x: npt.NDArray[np.float32], out: npt.NDArray[np.float32], rounds: int, rows: int) -> None:

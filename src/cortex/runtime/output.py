@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cortex.ra.ir import Model, StateDecl
 from cortex.runtime.storage import Array
+
+if TYPE_CHECKING:
+    from cortex.ra.ir import Model, StateDecl
 
 RowsOfResults = tuple[tuple[str, tuple[tuple[int, str, str], ...]], ...]
 """Results that have rows: states, by number, of children of the roots, by relation; and how these are taken."""

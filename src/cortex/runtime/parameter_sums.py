@@ -32,10 +32,11 @@ def parameter_gradients(
     """
     found: dict[str, Array] = {}
     for graph in g.constants:
+        rows = _RowsOfKind(form, graph.kind, values, adjoints)
         sums: dict[str, Array] = {}
         for s in g.sums:
             if s.kind == graph.kind:
-                total = np.broadcast_to(_sum(s, form, values, adjoints), s.shape)
+                total = np.broadcast_to(rows.sum(s), s.shape)
                 sums[s.let] = total if s.let not in sums else sums[s.let] + total
         given = [(param, sums[let]) for let, param in graph.direct]
         given += _through_constants(graph, sums, params)
@@ -44,18 +45,29 @@ def parameter_gradients(
     return found
 
 
-def _sum(s: Sum, form: LinearForm, values: Callable[[str], Array], adjoints: Callable[[str], Array]) -> Array:
-    nodes = nodes_of(form, s.kind)
-    rows = adjoints(s.g)[form.sizes["num_nodes"] - 1 - nodes]
-    if s.x is None:
-        total: Array = rows.sum(axis=0)
-        return total
-    return _product(s.spec, rows, _read(s.x, form, values, nodes))
+class _RowsOfKind:
+    """Values and adjoints at the nodes of a kind; each is gathered once, as several sums are of the same."""
 
+    def __init__(
+        self, form: LinearForm, kind: int, values: Callable[[str], Array], adjoints: Callable[[str], Array]
+    ) -> None:
+        self._form, self._values, self._adjoints = form, values, adjoints
+        self._nodes = nodes_of(form, kind)
+        self._mirrored = form.sizes["num_nodes"] - 1 - self._nodes
+        self._of_adjoint: dict[str, Array] = {}
+        self._of_value: dict[Rows, Array] = {}
 
-def _read(x: Rows, form: LinearForm, values: Callable[[str], Array], nodes: Array) -> Array:
-    found: Array = values(x.name)[targets(form, nodes, x.path)]
-    return found
+    def sum(self, s: Sum) -> Array:
+        """A sum over the nodes of the kind."""
+        if s.g not in self._of_adjoint:
+            self._of_adjoint[s.g] = self._adjoints(s.g)[self._mirrored]
+        rows = self._of_adjoint[s.g]
+        if s.x is None:
+            total: Array = rows.sum(axis=0)
+            return total
+        if s.x not in self._of_value:
+            self._of_value[s.x] = self._values(s.x.name)[targets(self._form, self._nodes, s.x.path)]
+        return _product(s.spec, rows, self._of_value[s.x])
 
 
 def _product(spec: str, left: Array, right: Array) -> Array:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 ALIGNMENT = 64
 LARGE_PAGE = 2 << 20
 F32 = np.dtype(np.float32)
 NARROW = frozenset(map(np.dtype, (np.uint16, np.float16, np.int8, np.int16)))
 
-Array = npt.NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def padded(value: Array, align: int) -> Array:

@@ -8,12 +8,12 @@ at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cortex.ra import ir as ra
 from cortex.runtime.forest import Forest
 from cortex.runtime.storage import Array, padded_zeros
 
@@ -22,30 +22,41 @@ Run = Callable[[Forest, list[Array]], object]
 """Writes the states of the roots of a forest into arrays."""
 
 
+@dataclass(frozen=True)
+class TableForm:
+    """The parameters of a table, the shapes of their rows and the multiples to which rows are padded.
+
+    There is a row for each value below `limit` of a field.
+    """
+
+    field: str
+    limit: int
+    params: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    aligns: tuple[int, ...]
+
+
 class Rows:
-    """The parameters of a table: the states of a node for every value of a field, as `m` computes them by `run`.
+    """The parameters of a table: the states of a node for every value of a field, as `run` computes them.
 
     `padded` are the arrays as code takes them, `params` the same without padding.
     """
 
-    def __init__(self, table: ra.Table, m: ra.Model, run: Run, padding: Mapping[str, int]) -> None:
-        limit = next(f.limit for f in m.fields if f.name == table.field)
-        assert limit is not None
-        self.field = table.field
+    def __init__(self, form: TableForm, run: Run) -> None:
+        self.form = form
         self._run = run
-        self._shapes = [s.type.shape for s in m.outputs]
-        shapes = [(limit, *shape) for shape in self._shapes]
-        whole = [padded_zeros(shape, padding.get(n, 1)) for n, shape in zip(table.params, shapes, strict=True)]
+        shapes = [(form.limit, *shape) for shape in form.shapes]
+        whole = [padded_zeros(shape, align) for shape, align in zip(shapes, form.aligns, strict=True)]
         self._views = [w[tuple(map(slice, shape))] for w, shape in zip(whole, shapes, strict=True)]
-        self.padded = dict(zip(table.params, whole, strict=True))
-        self.params = dict(zip(table.params, self._views, strict=True))
-        self.filled = np.zeros(limit, np.uint8)
+        self.padded = dict(zip(form.params, whole, strict=True))
+        self.params = dict(zip(form.params, self._views, strict=True))
+        self.filled = np.zeros(form.limit, np.uint8)
 
     def fill(self, values: Array) -> None:
         """Compute the rows of some values of the field."""
         for first in range(0, len(values), ROWS):
             some = values[first : first + ROWS]
-            rows = [np.empty((len(some), *shape), np.float32) for shape in self._shapes]
+            rows = [np.empty((len(some), *shape), np.float32) for shape in self.form.shapes]
             self._compute(some, rows)
             for view, computed in zip(self._views, rows, strict=True):
                 view[some] = computed
@@ -60,8 +71,8 @@ class Rows:
                 self.filled[here] = 1
 
     def _compute(self, values: Array, rows: list[Array]) -> None:
-        self._run(Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {self.field: values}), rows)
+        self._run(Forest.from_children(np.zeros(len(values) + 1, np.int64), [], {self.form.field: values}), rows)
 
     def for_native(self) -> tuple[Any, ...]:
         """What a call has to know."""
-        return self.field, self.filled, self.fill
+        return self.form.field, self.filled, self.fill

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,15 +17,15 @@ from cortex.frontend.model import TracedModel
 from cortex.frontend.torch.interface import Constants, Interface, Numbers
 from cortex.frontend.torch.serving import Serving
 from cortex.frontend.weights import Source, Weights
+from cortex.runtime.by_file import ByFile
 from cortex.runtime.check_module import Example
 from cortex.runtime.device_report import DeviceReport
 from cortex.runtime.direct_call import direct_call
 from cortex.runtime.executable import Executable
 from cortex.runtime.loaded import long_way
 from cortex.runtime.node_results import NodeResults, by_state, calls_of, chosen
-from cortex.runtime.not_copied import NotCopied
 from cortex.runtime.output import Output, no_rows
-from cortex.runtime.part import Part, Save
+from cortex.runtime.part import Part, Save, Sink
 from cortex.runtime.report import Report
 from cortex.runtime.row_results import in_order, shape_of_rows
 from cortex.runtime.weights_of_modules import NO_GRADIENTS, update_all
@@ -42,7 +41,7 @@ Alike = tuple["TorchModel | Serving", Executable, Sequence[int], list[Any]]
 Self = TypeVar("Self", bound="CalledAsModule")
 
 
-class CalledAsModule(NotCopied, ABC):
+class CalledAsModule(ByFile, ABC):
     """Call it as the module: `fast(tree)`; or with one list of structures, which gives every tensor one row more.
 
     Where the module takes several arguments, the list has a tuple of them for each call: `fast([(tree, x), ...])`.
@@ -55,7 +54,9 @@ class CalledAsModule(NotCopied, ABC):
 
     def __init__(self, interface: Interface, tensor: Callable[[Any], Any], save: Save) -> None:
         self._interface = interface
+        self.as_torch = tensor is not np.asarray
         self._tensor = tensor
+        self.as_torch = tensor not in (np.asarray, np.array)
         self._save = save
         self._is_for_training: Callable[[], bool] | None = None
         """May a call be made for its gradients? Asked until it was so once."""
@@ -270,13 +271,15 @@ class CalledAsModule(NotCopied, ABC):
         weights, all stay as they were. Names that the module does not have are ignored.
         """
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the compiled module and its weights to a file, for `cortex.load`.
+    def save(
+        self, file: Sink, *, cpus: Sequence[str] | str | None = None, threads: Sequence[int] | int | None = None
+    ) -> None:
+        """Write the compiled module and its weights to a file, for `cortex.load`; see `Executable.save`.
 
         It knows the kinds of nodes, and the constants of calls, that are known now; no others can be learnt once it is
         loaded.
         """
-        self._save(path, self._parts(), self._described())
+        self._save(file, self._parts(cpus, threads), self._described())
 
     def _described(self) -> Interface:
         return self._interface
@@ -319,8 +322,8 @@ class CalledAsModule(NotCopied, ABC):
         """What calls like this one are made by."""
 
     @abstractmethod
-    def _parts(self) -> list[Part]:
-        """What there is to save."""
+    def _parts(self, cpus: Sequence[str] | str | None = None, threads: Sequence[int] | int | None = None) -> list[Part]:
+        """What there is to save, with code for these machines and numbers of threads."""
 
 
 class CompiledHere(CalledAsModule):
@@ -348,14 +351,15 @@ class CompiledHere(CalledAsModule):
             self._weights.own()
         update_all([run for _, run in self._made.values()], weights, self._interface.outside, share=True)
 
-    def _parts(self) -> list[Part]:
+    def _parts(self, cpus: Sequence[str] | str | None = None, threads: Sequence[int] | int | None = None) -> list[Part]:
         with self._lock:
             if not self._made:
                 raise ModelError(
                     f"{self._what} '{self._entry.name}' is saved before it was compiled for any call. Pass examples="
                     f"[tree, ...] to cortex.compile, or call the compiled {self._what} first."
                 )
-            return [replace(run.part(), serving=model.serving(key)) for key, (model, run) in self._made.items()]
+            made = self._made.items()
+            return [replace(run.part(cpus, threads), serving=model.serving(key)) for key, (model, run) in made]
 
     def _for(self, arguments: dict[str, Any]) -> tuple[TorchModel, Executable]:
         made = self._made.get(self._interface.constants(arguments))

@@ -67,12 +67,16 @@ class Training:
         self.gradient: Gradient = backward(m, seeds, params, fields)
         self._forward = FormProgram(build(self.gradient.forward, threads))
         self._backward = FormProgram(build(self.gradient.backward, threads))
-        self.linearizer = linearizer(m, accessors, windows=self._forward.windows or (), checked=checked)
+        self.windows = self._forward.windows or ()
+        self.linearizer = linearizer(m, accessors, windows=self.windows, checked=checked)
         self._wanted = frozenset(params)
 
-    def forward(self, nodes: Any, params: Mapping[str, Array], threads: int) -> Pass:
-        """Linearize a request and compute all its states."""
-        form = LinearForm(**self.linearizer.linearize(nodes, 1))
+    def linearize(self, nodes: Any) -> LinearForm:
+        """The linear form of a request."""
+        return LinearForm(**self.linearizer.linearize(nodes, 1))
+
+    def forward(self, form: LinearForm, params: Mapping[str, Array], threads: int) -> Pass:
+        """Compute all states of a request."""
         program, count = self._forward, form.sizes["num_nodes"]
         program.take(params)
         values = dict(form.fields) | row_fields(self.gradient, form, params)

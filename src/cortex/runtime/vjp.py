@@ -13,6 +13,7 @@ from cortex.ra import ir as ra
 from cortex.runtime.compiled import Compiled
 from cortex.runtime.known_kinds import Kinds
 from cortex.runtime.output import Output, output_type
+from cortex.runtime.result_rows import at_nodes
 from cortex.runtime.storage import Array
 from cortex.runtime.training import Pass, Training, dense_gradients
 
@@ -26,6 +27,15 @@ class Trainings:
         self._build = build
         self._made: dict[Key, tuple[Any, int, Training]] = {}
         self._lock = Lock()
+        self._traced: tuple[Any, ra.Model] | None = None
+
+    def traced(self, trace: Kinds) -> ra.Model:
+        """The model as it is traced now; it is put together once for each version."""
+        known = self._traced
+        if known is None or known[0] != trace.version:
+            version = trace.version
+            self._traced = known = version, trace.model()
+        return known[1]
 
     def training(
         self, trace: Kinds, threads: int, of: Collection[str], params: Collection[str], fields: Collection[str] = ()
@@ -41,7 +51,7 @@ class Trainings:
             version, built_for, made = self._made.get(key, (None, 0, None))
             if made is None or version != trace.version or built_for < min(threads, 2):
                 checked = trace.checked_lengths()
-                made = Training(trace.model(), trace.accessors, checked, self._build, threads, of, params, fields)
+                made = Training(self.traced(trace), trace.accessors, checked, self._build, threads, of, params, fields)
                 self._made[key] = trace.version, threads, made
             return made
 
@@ -49,7 +59,7 @@ class Trainings:
         self, trace: Kinds, nodes: Any, single: bool, of: Sequence[str] | None, threads: int
     ) -> tuple[Output, Pullback]:
         """What a call returns, and what takes adjoints of it."""
-        m = trace.model()
+        m = self.traced(trace)
         names = tuple(s.name for s in m.outputs)
         unknown = [name for name in of or () if name not in names]
         if unknown:
@@ -58,7 +68,7 @@ class Trainings:
         wanted = [p.name for p in m.params if not weights.is_constant(p.name)]
         training = self.training(trace, threads, names if of is None else of, wanted)
         params = {name: np.asarray(x) for name, x in weights.arrays(p.name for p in m.params).items()}
-        made = training.forward(nodes, params, threads)
+        made = training.forward(training.linearize(nodes), params, threads)
         output = output_type(names)(_Values(made, names, single))
         shapes = {name: params[name].shape for name in wanted}
         return output, Pullback(training, made, params, shapes, single, threads)
@@ -130,13 +140,3 @@ class Pullback:
             wanted = shape[1:] if self._single and what == "structures" else shape
             raise ModelError(f"pullback: the adjoint of {name} has shape {own}; that of {what} is {wanted}.")
         return x
-
-
-def at_nodes(made: Pass, name: str, ids: Array, given: Array) -> Array:
-    """Adjoints of a state at some nodes as those of all, in the order of ids; several for one node are added up."""
-    whole = np.zeros(made.value(name).shape, np.float32)
-    if len(np.unique(ids)) == len(ids):
-        whole[ids] = given
-    else:
-        np.add.at(whole, ids, given)
-    return whole

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cortex.cache.encoding import decode
 from cortex.cache.entry import Entry
-from cortex.cache.key import contents as compiler_contents
 from cortex.codegen.gpu.target import GpuTarget
 from cortex.codegen.target import Target
 from cortex.cost.choose import Considered
-from cortex.errors import InternalError, ModelError, ScheduleError, StructureError, printable
+from cortex.errors import InternalError, ScheduleError, StructureError
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.torch.interface import Interface
 from cortex.frontend.torch.serving import Serving
 from cortex.ir.step import Step
 from cortex.ra import ir as ra
 from cortex.ra.verify import verify
+from cortex.runtime.ready import Ready
+from cortex.runtime.recorded import array_in
 from cortex.runtime.signature import Signature
 from cortex.runtime.storage import Array
 from cortex.runtime.threads import MOST_THREADS
 from cortex.saved.checked import decode_checked
-from cortex.saved.container import unpack
+from cortex.saved.head import ILL_FORMED, File, not_understood, opened
 from cortex.saved.modules import decode_interface, decode_serving, decode_ways
 from cortex.saved.names import checked_sources
-from cortex.saved.seal import SEAL, seal_of
+from cortex.saved.source import Source
 from cortex.saved.write import Wanted
 from cortex.schedule.default import Choices
 from cortex.schedule.narrow import Narrow
 from cortex.schedule.schedule import Schedule
 
-UNREADABLE = (
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError, OverflowError),
-    *(RecursionError, MemoryError, ScheduleError, StructureError, InternalError),
-)
+UNREADABLE = (*ILL_FORMED, ScheduleError, StructureError, InternalError)
 """What building values from a description that is none may raise."""
 
 
@@ -54,20 +48,30 @@ class Program:
 
 
 @dataclass(frozen=True)
-class SavedPart:
-    """One model of a file. `program` reads what only the Cortex that wrote it is sure to understand.
+class SavedProgram:
+    """Code for one machine and so many threads. `program` reads what only some versions of Cortex understand."""
 
-    It is None for a model that is for a device.
+    target: Target
+    threads: int
+    program: Callable[[], Program]
+    record: int
+    """The section of its record."""
+
+
+@dataclass(frozen=True)
+class SavedPart:
+    """One model of a file; its programs are in the order of preference of who saved it.
+
+    There are none for a model that is for a device.
     """
 
     model: ra.Model
     checked: tuple[CheckedLengths | None, ...]
     threads: int
-    built_for: int
     weights: dict[str, Array]
     names: dict[str, Any]
     serving: Serving | None
-    program: Callable[[], Program] | None
+    programs: tuple[SavedProgram, ...]
 
 
 @dataclass(frozen=True)
@@ -76,28 +80,22 @@ class Saved:
 
     what: str
     size: int
-    compiler: str
+    code_format: int
     wanted: Wanted
     interface: Interface | None
     parts: tuple[SavedPart, ...]
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
+def read(source: Source, verify: bool = False) -> Saved:
     """What is in a file; ModelError for anything but a whole one that this Cortex understands."""
-    what = repr(os.fspath(path))
+    return read_all(opened(source, verify))
+
+
+def read_all(file: File) -> Saved:
+    """The same of a file that was opened."""
+    what, cortex, sections = file.what, file.cortex, file.sections
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{what} cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # a NUL in the name
-        raise ModelError(f"{what} cannot be read: {error}.") from None
-    contents, sections = unpack(content, what)
-    cortex = contents.get("cortex") if type(contents) is dict else None
-    try:
-        compiler, cortex = _text(contents["compiler"]), _text(cortex)
-        known = contents.get(SEAL, None if compiler == compiler_contents() else "")
-        if known != "" and known != seal_of(contents):
-            raise ValueError("seal")
+        contents = json.loads(bytes(sections[_whole(file.head["description"])]))
         device = decode(contents.get("device"))
         wanted = _wanted(cortex, decode(contents["wanted"]), device)
         parts = tuple(_part(part, sections, what, cortex) for part in contents["parts"])
@@ -106,13 +104,13 @@ def read(path: str | os.PathLike[str]) -> Saved:
             raise ValueError("parts")
         if not (device is None or isinstance(device, GpuTarget)):
             raise ValueError("device")
-        if any((part.program is None) is (device is None) for part in parts):
+        if any(bool(part.programs) is (device is not None) for part in parts):
             raise ValueError("programs")
         for part in parts:
             _check_serving(part, interface)
     except UNREADABLE:
         raise not_understood(what, cortex) from None
-    return Saved(what, len(content), compiler, wanted, interface, parts)
+    return Saved(what, file.size, file.code_format, wanted, interface, parts)
 
 
 def _wanted(cortex: str, asked: Any, device: GpuTarget | None) -> Wanted:
@@ -149,27 +147,65 @@ def _part(data: Any, sections: list[memoryview], what: str, cortex: str) -> Save
     for kind, lengths in zip(m.kinds, checked, strict=True):
         if lengths is not None and not lists.issuperset(lengths.lists):
             raise ValueError(f"lists of {kind.name}")
-    weights = {_text(name): _array(shape, sections[_whole(number)]) for name, shape, number in data["weights"]}
+    weights = {_text(name): _array(shape, pitch, sections[_whole(i)]) for name, shape, pitch, i in data["weights"]}
     if [(p.name, p.type.shape) for p in m.params] != [(name, array.shape) for name, array in weights.items()]:
         raise ValueError("weights of the model")
     checked_sources(data["names"])
 
+    threads = _threads(data["threads"])
+    serving = None if data["serving"] is None else decode_serving(data["serving"])
+    programs = tuple(_saved_program(program, sections, what, cortex) for program in data["programs"])
+    return SavedPart(m, checked, threads, weights, data["names"], serving, programs)
+
+
+def _saved_program(data: Any, sections: list[memoryview], what: str, cortex: str) -> SavedProgram:
+    target = decode(data["target"])
+    if not isinstance(target, Target):
+        raise ValueError("target")
+
+    codes = {number: bytes(sections[number]) for number in _code_sections(data)}  # the file need not stay in memory
+
     def program() -> Program:
         try:
-            return _program(data["program"], sections)
+            return _program(data, codes)
         except UNREADABLE:
             raise not_understood(what, cortex) from None
 
-    threads, built_for = _whole(data["threads"]), _whole(data["built_for"])
-    if not 1 <= min(threads, built_for) <= max(threads, built_for) <= MOST_THREADS:
+    return SavedProgram(target, _threads(data["threads"]), program, _whole(data["record"]))
+
+
+def _code_sections(data: Any) -> Iterator[int]:
+    yield _whole(data["code"])
+    for table in data["tables"]:
+        yield from _code_sections(table)
+
+
+def ready_of(file: File, program: SavedProgram) -> Ready:
+    """The arrays of a program as its code takes them, which stay in the file."""
+    try:
+        return _ready(json.loads(bytes(file.sections[program.record])), file.sections)
+    except UNREADABLE:
+        raise not_understood(file.what, file.cortex) from None
+
+
+def _ready(record: Any, sections: list[memoryview]) -> Ready:
+    arrays = {}
+    for name, number in record["placed"].items():
+        match record["arrays"][_whole(number)]:
+            case ["weight", section, str(dtype), [*shape]]:
+                arrays[name] = array_in(sections[_whole(section)], dtype, shape)
+            case _:
+                raise ValueError("arrays of a program")
+    return Ready(arrays, tuple(_ready(table[-1], sections) for table in record["tables"]))
+
+
+def _threads(x: Any) -> int:
+    if not 1 <= _whole(x) <= MOST_THREADS:
         raise ValueError("threads")
-    serving = None if data["serving"] is None else decode_serving(data["serving"])
-    is_for_device = data["program"] is None
-    names = data["names"]
-    return SavedPart(m, checked, threads, built_for, weights, names, serving, None if is_for_device else program)
+    return _whole(x)
 
 
-def _program(data: Any, sections: list[memoryview]) -> Program:
+def _program(data: Any, codes: Mapping[int, bytes]) -> Program:
     m, steps, considered, signature = map(decode, data["parts"])
     target = decode(data["target"])
     if not isinstance(m, ra.Model) or not isinstance(signature, Signature) or not isinstance(target, Target):
@@ -177,19 +213,21 @@ def _program(data: Any, sections: list[memoryview]) -> Program:
     if type(considered) is not tuple or not all(isinstance(each, Considered) for each in considered):
         raise ValueError("what was considered")
     verify(m)
-    code = bytes(sections[_whole(data["code"])])
+    code = codes[_whole(data["code"])]
     entry = Entry(m, Schedule(steps), considered, signature, code, _text(data["name"]))
-    tables = tuple(_program(table, sections) for table in data["tables"])
+    tables = tuple(_program(table, codes) for table in data["tables"])
     if len(tables) != len(m.tables):
         raise ValueError("tables")
     return Program(entry, target, tables)
 
 
-def _array(shape: Any, section: memoryview) -> Array:
-    sizes = tuple(_whole(n) for n in shape)
-    if prod(sizes) * 4 != len(section):
-        raise ValueError("size of an array")
-    return np.frombuffer(section, "<f4").reshape(sizes)
+def _array(shape: Any, pitch: Any, section: memoryview) -> Array:
+    """The weight in a section, whose rows are `pitch` elements apart."""
+    sizes = [_whole(n) for n in shape]
+    if sizes and sizes[-1] > _whole(pitch):
+        raise ValueError("rows of an array")
+    whole = array_in(section, "<f4", [*sizes[:-1], pitch] if sizes else [])
+    return whole[..., : sizes[-1]] if sizes else whole
 
 
 def _text(x: Any) -> str:
@@ -202,12 +240,3 @@ def _whole(x: Any) -> int:
     if type(x) is not int or x < 0:
         raise ValueError("number")
     return x
-
-
-def not_understood(what: str, cortex: Any) -> ModelError:
-    """The checksum is right, so it is what some Cortex wrote."""
-    by = f"Cortex {printable(cortex[:40])}" if type(cortex) is str else "something else"
-    return ModelError(
-        f"{what} was saved by {by}, and this Cortex does not understand its description; load it with that version, or "
-        "compile the model and save it again."
-    )

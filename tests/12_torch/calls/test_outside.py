@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from outside_lists import COLLECTED
 from torch import nn
 
 import cortex
@@ -247,6 +248,32 @@ def forward(self, node):
 """,
     "counter": ENCODE.format("", "self.count += 1", "")
     + "def forward(self, node):\n    self.count = 0\n    return self.encode(node) / self.count\n",
+    "of_the_last_request": """
+def encode(self, node):
+    return self.join(node, [self.encode(c) for c in node.children]) + self.count
+def forward(self, node):
+    h = self.encode(node)
+    self.count = h
+    return h
+""",
+    "not_emptied": """
+def encode(self, node):
+    self.found.append(self.join(node, [self.encode(c) for c in node.children]))
+    return self.found[-1]
+def forward(self, node):
+    h = self.encode(node)
+    self.last = torch.stack(self.found)
+    return self.last.sum(0)
+""",
+    "read_before_it_is_bound": """
+def encode(self, node):
+    return self.join(node, [self.encode(c) for c in node.children])
+def forward(self, node):
+    before, self.found = self.found, []
+    h = self.encode(node) + len(before)
+    self.found = [h]
+    return h
+""",
     "depth": """
 def forward(self, node):
     self.count += 1
@@ -399,37 +426,6 @@ def forward(self, node):
     return scripted(self.join(node, [self(c) for c in node.children]))
 """,
 }
-COLLECTED = {
-    "collected": """
-def encode(self, node):
-    h = self.join(node, [self.encode(c) for c in node.children])
-    self.found.append(h)
-    return h
-def forward(self, node):
-    self.found = []
-    self.encode(node)
-    return torch.stack(self.found).mean(0)
-""",
-    "growing_list": """
-def encode(self, node):
-    h, found = self.emb(torch.tensor(node.word)), []
-    for child in node.children:
-        found += self.encode(child)
-    return [h, *found]
-def forward(self, node):
-    return torch.stack(self.encode(node)).mean(0)
-""",
-    "global_list": """
-def encode(self, node):
-    FOUND.append(self.join(node, [self.encode(c) for c in node.children]))
-    return FOUND[-1]
-def forward(self, node):
-    FOUND.clear()
-    self.encode(node)
-    return sum(FOUND, torch.zeros(4))
-""",
-}
-"""Lists that forward empties before calls add to them."""
 
 
 def define(name: str) -> Any:

@@ -60,5 +60,5 @@ def test_items_of_long_lists(how: str) -> None:
     fast = cortex.compile(module, examples=[node], check=False)
     with torch.no_grad():
         torch.testing.assert_close(torch.as_tensor(fast(node)), module(node))
-    with pytest.raises(ModelError, match="(299|300) items of node.items"):
+    with pytest.raises(ModelError, match=r"(299|300) items of node.items"):
         cortex.compile(module, examples=[Node(items=[float(i) for i in range(300)])], check=False)

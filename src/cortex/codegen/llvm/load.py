@@ -1,4 +1,4 @@
-"""From object code to a function pointer."""
+"""From object code to a function pointer, by LLVM: code for machines that codegen/linker.py does not know."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from weakref import WeakValueDictionary
 import llvmlite.binding as llvm
 
 from cortex.codegen.llvm.host import start_llvm
-from cortex.codegen.object_code import ObjectCode
 
 LIBRARIES = 32  # of a linker
 """A linker keeps some kilobytes of every library for good, so a new one is begun after so many."""
@@ -53,6 +52,6 @@ class _Linking:
 _linking = _Linking()
 
 
-def load(obj: ObjectCode) -> LoadedCode:
-    """Link `obj` into this process, unless it is there: code has no data of its own, so all who load it share it."""
-    return _linking.load(obj.code, obj.entry)
+def load(code: bytes, entry: str) -> LoadedCode:
+    """Link `entry` into this process, unless it is there."""
+    return _linking.load(code, entry)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cortex.codegen.llvm.build import build
-from cortex.codegen.llvm.load import LoadedCode, load
+from cortex.codegen.load import LoadedCode, load
 from cortex.codegen.target import Target
 from cortex.errors import InternalError
 from cortex.ilir.ir import Buffer, Func, Scope, Storage
@@ -84,7 +84,8 @@ def prepare(
     }
     addresses = np.array([a.ctypes.data for a in (*functions, *stored)], dtype=np.uint64)
     values = np.array([*(sizes[name] for name in f.sizes), 0], dtype=np.int64)  # nobody stops it
-    return Prepared(views, load(build(f, target)), addresses, values, functions)
+    built = build(f, target)
+    return Prepared(views, load(built.code, built.entry), addresses, values, functions)
 
 
 def _storage(b: Buffer, sizes: Mapping[str, int], value: Array | None, threads: int) -> Array:

@@ -112,9 +112,13 @@ def _slice(r: Rolling, op: ir.Slice, s: Stack) -> Value:
     parts: list[Value] = []
     extents: list[int] = []
     offset = 0
+    is_along = all(a == s.axis or op.ranges[a] == full_range(n) for a, n in enumerate(r.shape(s)))
     for part, extent in zip(s.parts, s.extents, strict=True):
         low, high = max(start - offset, 0), min(stop - offset, extent)
-        if low < high and (step == 1 or (offset - start) % step == 0):
+        if is_along and (low, high, step) == (0, extent, 1):
+            parts.append(part)
+            extents.append(extent)
+        elif low < high and (step == 1 or (offset - start) % step == 0):
             ranges = (*op.ranges[: s.axis], (low, high, 1), *op.ranges[s.axis + 1 :])
             parts.append(r.apply(replace(op, ranges=ranges), {op.x: part}))
             extents.append(high - low)

@@ -38,8 +38,8 @@ class _Passes(torch.autograd.Function):
 
 
 def _gradient(x: Any) -> torch.Tensor | None:
-    if x is None:
-        return None
+    if x is None or isinstance(x, torch.Tensor):
+        return x
     if isinstance(x, tuple):
         indices, rows, shape = x
         at = tensor_of(indices)[None].long()
@@ -59,6 +59,11 @@ def concatenated(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat(list(parts))
 
 
+def split(rows: torch.Tensor, counts: Sequence[int]) -> list[torch.Tensor]:
+    """The rows of each of several structures."""
+    return list(torch.split(rows, list(counts)))
+
+
 def sparse_weights(modules: Any) -> frozenset[int]:
     """The ids of the weights of embeddings whose gradients are to be sparse."""
     kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
@@ -75,6 +80,11 @@ def in_memory(weight: torch.Tensor, name: str) -> Any:
     """The elements of a weight: where they are, if they are floats in a row there."""
     is_plain = weight.dtype == torch.float32 and weight.is_contiguous() and weight.layout == torch.strided
     return weight.detach().numpy() if is_plain else to_float32(weight, name)[0]
+
+
+def without_gradient(x: Any) -> torch.Tensor:
+    """A number or an array that a node has, as a tensor."""
+    return torch.as_tensor(x)
 
 
 def as_tensor(x: Any) -> torch.Tensor:

@@ -14,7 +14,7 @@ import ast
 import builtins
 from abc import ABCMeta
 from collections.abc import Iterator
-from types import FrameType, UnionType
+from types import BuiltinMethodType, FrameType, UnionType
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,24 @@ def meaning_of_isinstance(x: Any, kinds: Any) -> bool:
         return issubclass(kind, kinds) if hasattr(type(x), "_cortex_number") else isinstance(x, kinds)
     x._cortex_ask_form()  # torch.FloatTensor is a question about the elements
     return isinstance(_sample(x), kinds)
+
+
+def of_sizes(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `function(...)` means, which may be one of torch's: sizes decide what is computed, hence are numbers."""
+    torch = torch_if_loaded()
+    if torch is None or not all(type(x) is torch.Size or issubclass(_class_of(x) or type(x), int) for x in args):
+        return function(*args, **kwargs)
+    sizes = tuple(map(_whole, args))
+    if function is torch.Tensor or function is torch.FloatTensor:
+        return torch.zeros(*sizes)
+    return function(*(sizes if isinstance(function, BuiltinMethodType) else args), **kwargs)
+
+
+def _whole(x: Any) -> Any:
+    """A size that is a field of a node, or a number that stands for one, as an integer."""
+    if _class_of(x) is None:
+        return x
+    return x._cortex_tag() if issubclass(type(x), StandIn) else x._cortex_number()
 
 
 def meaning_of_callable(x: Any) -> bool:

@@ -67,11 +67,13 @@ def added(b: TorchBuilder, where: str, role: Role, steps: Steps, collection: str
     name = b.model.links.gathered(b, role, steps, collection)
     node: Any = b.facts.oracle.node
     calls = node.graph.collected(node, b.model.links.relations[name])
-    if calls is None or collection not in role.collected:
+    if calls is None or (calls and collection not in role.collected):
         raise NeedsStates  # not every call has been traced
     count = len(calls)
     if not b.tag.endswith(PASSING):  # else nothing of this is needed
         count = cast(int, b.facts.ask(Length(name)))
+    if not calls:
+        return []
     names, form = role.collected_names(collection), role.collected[collection]
     found = []
     for i in range(count):
@@ -112,6 +114,8 @@ def add_outside(b: TorchBuilder, role: Role, steps: Steps) -> None:
 
 def collect_outside(b: TorchBuilder) -> None:
     """Note what a recursive call has added to lists that outlive it."""
+    if b.role.routine is None:
+        return
     grown = {identifier(said): items for said, items in b.around.grown().items()}
     if grown and b.model.mode != "calls":
         b.model.need_calls()

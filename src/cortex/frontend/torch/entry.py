@@ -20,7 +20,7 @@ from cortex.frontend.torch.kept_objects import closed_over, kept_collections
 from cortex.frontend.torch.language import Language
 from cortex.frontend.torch.outside import ClassAttributes, Space
 from cortex.frontend.torch.rebuild import Scope, comparing_nodes
-from cortex.frontend.torch.rewrite_is import rewrite_is
+from cortex.frontend.torch.rewrite import rewrite
 from cortex.frontend.torch.routines import Routine
 from cortex.frontend.torch.serving import Mode, Request
 from cortex.frontend.written import names_in
@@ -98,7 +98,7 @@ class Entry:
 
     def of_node(self, method: FunctionType) -> FunctionType:
         """A method of the user's nodes as it is run on what stands for one."""
-        code = self._methods_of_nodes.setdefault(method.__code__, rewrite_is(method.__code__))
+        code = self._methods_of_nodes.setdefault(method.__code__, rewrite(method.__code__))
         self.seen_code.add(code)
         return comparing_nodes(method, code)
 

@@ -193,6 +193,13 @@ def grown(a: Form, b: Form, at: Path = ()) -> set[Path] | None:
     return None if None in inner else {path for each in inner for path in each or ()}
 
 
+def empty_lists(form: Form, at: Path = ()) -> set[Path]:
+    """Where a form has lists of nothing."""
+    if form.kind == "list" and not form.parts:
+        return {at}
+    return {p for key, part in zip(form.keys, form.parts, strict=True) for p in empty_lists(part, (*at, key))}
+
+
 @dataclass(frozen=True)
 class Column:
     """In place of a tensor of a result: one for each row."""

@@ -5,7 +5,7 @@
 What stands for a node is another object for each way that leads there, so neither `is` nor `==` of Python may decide.
 All of `==`, `in`, `list.index`, sets and dictionaries come down to `__eq__`, as all stand-ins have the same hash. `is`
 and `id` cannot be overridden: the names and the comparisons of the user's code are given another meaning when it is
-rebuilt (`rebuild.py`, `rewrite_is.py`).
+rebuilt (`rebuild.py`, `rewrite.py`).
 """
 
 from __future__ import annotations

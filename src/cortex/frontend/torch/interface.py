@@ -19,6 +19,8 @@ Numbers = Literal["usual", "data", "constants"]
 """Which numbers are data: all but defaults, all, or none."""
 
 NUMBERS = (int, float)
+COLLECTIONS = (*FRESH, tuple)
+"""What may be a structure, or constants."""
 MOST_KINDS = 64
 CLASS = vars(object)["__class__"]
 """What says which class an object is of, unless a class says something else of its instances."""
@@ -101,11 +103,12 @@ class Interface:
             if kind is not None:
                 found.append((name, self._form(name, value) if kind == "tensor" else kind))
                 continue
-            if type(value) in FRESH:
+            if type(value) in COLLECTIONS:
                 if nodes is None:
                     is_only = len(arguments) == 1 and value and type(value) is not set
                     nodes = (name,) if is_only else nodes_among(arguments)
-                if name not in nodes and (content := Content.of(value)) is not None:
+                content = Content("()", ()) if value == () else Content.of(value)
+                if name not in nodes and content is not None:
                     found.append((name, type(value), content.text))
                     continue
             elif type(value) in NUMBERS and numbers != "constants" and not self._is_usual(name, value, numbers):
@@ -116,7 +119,7 @@ class Interface:
                 continue
             what = "tensor" if is_data(value) else "node"
             found.append((name, self._form(name, value) if what == "tensor" else what))
-            if type(value) not in FRESH:
+            if type(value) not in COLLECTIONS or (type(value) is tuple and len(arguments) == 1):
                 self._remember(type(value), what)
         return tuple(found)
 
@@ -142,8 +145,8 @@ class Interface:
 
 
 def nodes_among(arguments: dict[str, Any]) -> tuple[str, ...]:
-    """The arguments that are structures; Python's own collections only where no other argument is one."""
-    nodes = tuple(name for name, value in arguments.items() if holds_nodes(value))
+    """The arguments that are structures; lists and dictionaries of plain values only where no other argument is one."""
+    nodes = tuple(name for name, value in arguments.items() if holds_nodes(value) or _is_tree(value))
     return nodes or tuple(name for name, value in arguments.items() if type(value) in (dict, list, tuple) and value)
 
 
@@ -152,6 +155,11 @@ def holds_nodes(value: Any) -> bool:
     if type(value) in (list, tuple):
         return bool(value) and any(map(holds_nodes, value))
     return is_node(value) and type(value) not in FRESH
+
+
+def _is_tree(value: Any) -> bool:
+    """Is it a tuple that holds more than plain values: tuples, as a tree of words, or tensors?"""
+    return type(value) is tuple and not all(x is None or isinstance(x, PLAIN) for x in value)
 
 
 def refuse_other(known: str, given: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from cortex.errors import ModelError
-from cortex.frontend.facts import ABSENT, Seen
+from cortex.frontend.facts import ABSENT, Seen, is_compatible
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.calls import PASSING, Relation, said
@@ -19,7 +19,7 @@ from cortex.frontend.torch.passed_numbers import Group, Numbers, at_item, depend
 from cortex.frontend.torch.roles import Role
 from cortex.frontend.torch.steps import At, Attr, Steps, Way, identifier
 from cortex.frontend.torch.tracing import Cut, TorchBuilder
-from cortex.ra.ir import Gather, Hop, Item, Length, Let, Slot, State
+from cortex.ra.ir import Fact, Gather, Hop, Item, Length, Let, Slot, State
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ class Links:
         """The lists that relations are made for, by name of the relation."""
         self._traces: dict[str, list[Traced]] = {}
         """What calls of each role were seen to call, for each kind that was traced."""
-        self.decided_by: set[str] = set()
-        """Relations to calls that decide something, whether or not results depend on them (see looks.py)."""
+        self._decided_by: dict[str, list[tuple[Fact, ...]]] = {}
+        """Relations to calls that decide something, whether or not results depend on them (see looks.py), and the
+        guards of the kinds in which they do."""
         self._numbers: dict[tuple[str, str, Steps], set[Any]] = {}
         """What calls of each role, by the role of the caller and the way, were seen to be given."""
         self._numbers_by_kind: set[str] = set()
@@ -88,7 +89,7 @@ class Links:
         self._numbers.clear()
         self._numbers_by_kind.clear()
         self._by_kind.clear()
-        self.decided_by.clear()
+        self._decided_by.clear()
         self._split.clear()
 
     def forgotten(self) -> None:
@@ -100,7 +101,13 @@ class Links:
         self._numbers.clear()
         self._numbers_by_kind.clear()
         self._by_kind.clear()
-        self.decided_by.clear()
+        self._decided_by.clear()
+
+    def decided_by(self, guard: tuple[Fact, ...]) -> set[str]:
+        """The relations to calls that decide something in a kind with this guard."""
+        return {
+            name for name, guards in self._decided_by.items() if any(is_compatible(guard, other) for other in guards)
+        }
 
     @property
     def uses(self) -> int:
@@ -342,7 +349,7 @@ class Links:
         """These calls decide what the code does, so that it depends on them as if it computed with their results."""
         for look in looks:
             hop = self.hop(b, look.role, look.steps, looks_up=look.looks_up)
-            self.decided_by.add(hop.name)
+            self._decided_by.setdefault(hop.name, []).append(b.facts.guard())
             if hop.name in self.relations:
                 self._use(b, hop.name)
         if looks:

@@ -57,7 +57,7 @@ from cortex.frontend.torch.tracing import Cut, TorchBuilder
 from cortex.frontend.torch.unknown import blurred
 from cortex.frontend.weight_space import WeightSpace
 from cortex.frontend.written import codes
-from cortex.ra.ir import IsNone, Slot, State, TensorType
+from cortex.ra.ir import Fact, IsNone, Slot, State, TensorType
 from cortex.ra.ir import Value as ValueOf
 
 MOST_ROLES = 64
@@ -72,7 +72,7 @@ class TorchModel(TracedModel):
     def __init__(self, entry: Entry, signature: Signature) -> None:
         super().__init__(entry.name, entry.routine.function)
         self.entry, self.signature = entry, signature
-        does_more = entry.does_more or signature.tensors or signature.numbers
+        does_more = entry.does_more or signature.tensors or signature.numbers or len(signature.nodes) > 1
         self.mode: Mode = "headed" if does_more else "plain"
         self._next_mode: Mode | None = None  # where everything is to be forgotten
         self.routines: dict[Hashable, Routine] = {}
@@ -88,7 +88,7 @@ class TorchModel(TracedModel):
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
         self.kept: list[Any] = []  # what nodes are compared with by identity
-        self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
+        self.collecting, self.computed = set[tuple[Hashable, str]](), set[tuple[Hashable, str]]()
         self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`
@@ -160,9 +160,9 @@ class TorchModel(TracedModel):
         """In how many roles results depend on what relations lead to, counted for each relation."""
         return self.links.uses
 
-    def decided_by(self) -> Container[str]:
-        """Those that lead to calls of whose results the form has decided something."""
-        return self.links.decided_by
+    def decided_by(self, guard: tuple[Fact, ...]) -> Container[str]:
+        """Those that lead to calls of whose results the form has decided something in a kind."""
+        return self.links.decided_by(guard)
 
     def restart(self) -> None:
         """Trace everything again with what was learned."""
@@ -207,9 +207,8 @@ class TorchModel(TracedModel):
             with refusals(), no_handled_errors(self.entry.seen_code):
                 result = self._run(b)
             b.refuse_lost_changes()
-            if b.role.routine is not None:
-                collect_outside(b)
-            b.around.look(at_end_of_call=b.role.routine is not None)
+            collect_outside(b)
+            b.around.look("request" if b.role.routine is None else "call")
             return self._results(b, result), b
 
     def _rehearsed(self, k: Knowledge, facts: Facts, rehearsal: Rehearsal) -> Outcome:
@@ -261,6 +260,7 @@ class TorchModel(TracedModel):
         node = self._node(b)
         sample = node.node if isinstance(node, CallNode) else node
         if b.role.routine is None:
+            b.around.begin_request()
             b.places[()] = TorchNode((), sample)
             arguments = self._head_arguments(b)
             return self.entry.call(arguments) if self.entry.does_more else b.call(self.entry.routine, (), arguments)

@@ -177,6 +177,8 @@ def has_number(x: Any) -> bool:
 
 def as_torch_takes(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments of a function of torch: fields remain where it computes with them, others become numbers."""
+    if function in _sized():
+        args = _sizes(args)
     if function in _computing():
         return tuple(x.as_number() if type(x) is Count and x.is_periodic else x for x in args), kwargs
     if not (has_number(args) or has_number(kwargs)):
@@ -187,8 +189,23 @@ def as_torch_takes(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     return known(args), known(kwargs)
 
 
+def _sizes(x: Any) -> Any:
+    """`x` with integers in place of fields that are integers: sizes decide what the module does."""
+    if type(x) in (tuple, list):
+        return type(x)(map(_sizes, x))
+    return x._cortex_tag() if isinstance(x, Attribute) and type(x._cortex_sample()) is int else x
+
+
 def _is_position(x: Any) -> bool:
     return type(x) is Number and x._cortex_kind is int and x._cortex_own()._cortex_sample() >= 0
+
+
+@lru_cache(maxsize=1)
+def _sized() -> frozenset[Any]:
+    """The functions of torch all of whose integers are sizes."""
+    own = [getattr(torch, name) for name in ("zeros", "ones", "empty", "eye")]
+    names = ("new", "new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "repeat")
+    return frozenset([*own, *(getattr(torch.Tensor, name) for name in names)])
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from operator import is_
-from typing import Any
+from typing import Any, Literal
 
 from cortex.frontend.signals import Restart
 from cortex.frontend.spans import fail
@@ -112,6 +112,8 @@ class Changes:
     """Where recursive calls leave something else than they found."""
     grown: set[Place] = field(default_factory=set)
     """Where recursive calls add something to a list, and do nothing else to it."""
+    after: dict[Place, type | None] = field(default_factory=dict)
+    """Where a request leaves something else than it found, for the next one, as in `found`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +159,8 @@ class Outside:
         self._spaces = spaces
         self._changes = changes
         self._start: list[_Start] = []
+        self._earlier: dict[Place, Any] = {}
+        """What stands for what earlier requests left, where `forward` itself is traced."""
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -164,8 +168,7 @@ class Outside:
         before = self._now()
         try:
             for place, kind in self._changes.found.items():
-                for each in self._spaces[place[0]].held:
-                    each[place[1]] = Unknown(self._said(place)) if kind is None else blurred(kind, self._said(place))
+                self._bind(place, self._unknown(place, kind))
             self._start = self._now() if self._changes.found else before
             yield
         finally:
@@ -180,6 +183,22 @@ class Outside:
                 for name in start.collections:
                     start.kept[name].restored()
 
+    def begin_request(self) -> None:
+        """What is traced is `forward`, which finds what earlier requests left."""
+        for place, kind in self._changes.after.items():
+            same = self._changes.found.get(place, kind)
+            self._earlier[place] = self._unknown(place, kind if same is kind else None)
+            self._bind(place, self._earlier[place])
+        if self._earlier:
+            self._start = self._now()
+
+    def _unknown(self, place: Place, kind: type | None) -> Any:
+        return Unknown(self._said(place)) if kind is None else blurred(kind, self._said(place))
+
+    def _bind(self, place: Place, value: Any) -> None:
+        for each in self._spaces[place[0]].held:
+            each[place[1]] = value
+
     def _now(self) -> list[_Start]:
         return [_Start.of(number, s, each) for number, s in enumerate(self._spaces) for each in s.held]
 
@@ -191,20 +210,25 @@ class Outside:
         found = self._spaces[start.number].within(start.holder)
         return [(name, x) for name, x in found if (known := kept.get(name)) is None or known.value is not x]
 
-    def look(self, *, at_end_of_call: bool = False) -> None:
+    def look(self, at_end_of: Literal["call", "request", ""] = "") -> None:
         """See what has changed since the beginning; trace again if that was not known."""
-        known = len(self._changes.left), dict(self._changes.found)
+        known = len(self._changes.left), dict(self._changes.found), dict(self._changes.after)
+        at_end_of_call = at_end_of == "call"
+        changed = self._left_behind if at_end_of == "request" else self._changed
+        for place, value in () if at_end_of == "request" else self._earlier.items():
+            if any(each.get(place[1]) is value for each in self._spaces[place[0]].held):
+                changed(place, value, at_end_of_call)
         for start in self._start:
             others = dict(self._others(start))
             for name, value in others.items():
                 if name not in start.kept or not start.kept[name].is_same(value):
-                    self._changed((start.number, name), value, at_end_of_call)
+                    changed((start.number, name), value, at_end_of_call)
             for name in start.collections:
                 kept, place = start.kept[name], (start.number, name)
                 is_grown = at_end_of_call and place in self._changes.grown and is_added_to(kept.value)
                 if name not in others and not is_grown and not kept.is_same(kept.value):
-                    self._changed(place, kept.value, at_end_of_call)
-        if known != (len(self._changes.left), self._changes.found):
+                    changed(place, kept.value, at_end_of_call)
+        if known != (len(self._changes.left), self._changes.found, self._changes.after):
             raise Restart
 
     def grown(self) -> dict[str, list[Any]]:
@@ -239,23 +263,30 @@ class Outside:
                     blur(value, where) if isinstance(value, FRESH) else each.update({name: Unknown(where)})
 
     def _changed(self, place: Place, value: Any, at_end_of_call: bool) -> None:
-        if place[1] in torchs_own():
-            raise fail(
-                f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
-                "Use a local variable."
-            )
-        is_dict = type(value) is Memo or (isinstance(value, Lookup) and value._cortex_kind is dict)
-        kind = dict if is_dict else type(value) if type(value) in FRESH else None
-        known = self._changes.found.setdefault(place, kind)
-        if known is not kind:
-            self._changes.found[place] = None
+        _note(self._changes.found, place, value)
         if at_end_of_call:
             self._changes.left.add(place)
             self._changes.grown.discard(place)
 
+    def _left_behind(self, place: Place, value: Any, _: bool) -> None:
+        _note(self._changes.after, place, value)
+
     def _said(self, place: Place) -> str:
         label = self._spaces[place[0]].label
         return f"{label}.{place[1]}" if label else f"the global name {place[1]}"
+
+
+def _note(changes: dict[Place, type | None], place: Place, value: Any) -> None:
+    """Note that the value is found in a place; None where what is found there is of several types."""
+    if place[1] in torchs_own():
+        raise fail(
+            f"a parameter, a buffer or a part of the module is bound anew or changed while it runs ({place[1]}). "
+            "Use a local variable."
+        )
+    is_dict = type(value) is Memo or (isinstance(value, Lookup) and value._cortex_kind is dict)
+    kind = dict if is_dict else type(value) if type(value) in FRESH else None
+    if changes.setdefault(place, kind) is not kind:
+        changes[place] = None
 
 
 class _Kept:

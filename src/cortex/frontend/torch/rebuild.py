@@ -26,13 +26,14 @@ from cortex.frontend.torch.classes import (
     meaning_of_hasattr,
     meaning_of_isinstance,
     meaning_of_isscalar,
+    of_sizes,
 )
 from cortex.frontend.torch.identity import is_another, meaning_of_hash, meaning_of_id, meaning_of_is
 from cortex.frontend.torch.language import Language
 from cortex.frontend.torch.lookups import Lookup
 from cortex.frontend.torch.nested import Nested
 from cortex.frontend.torch.numbers_of_fields import CONVERSIONS, FUNCTIONS_OF_MATH, MATH
-from cortex.frontend.torch.rewrite_is import NAME, rewrite_is
+from cortex.frontend.torch.rewrite import NAME, SIZED, rewrite
 from cortex.frontend.torch.routines import Routine, is_users, shadow
 from cortex.frontend.torch.sorted_lists import meaning_of_sorted
 from cortex.frontend.torch.standins import NodeField, TorchNode
@@ -173,9 +174,8 @@ class Rebuilt:
         has_dictionaries = any(isinstance(scope.get(name), dict) for name in names)
         is_same = not own and not has_dictionaries and all(map(operator.is_, seen, cells))
         made_in = Scope(scope, own)
-        rewritten = rewrite_is(function.__code__)
-        if rewritten is not function.__code__:
-            made_in[NAME] = meaning_of_is
+        rewritten = rewrite(function.__code__)
+        made_in.update(CALLS)
         code = self.nested.seen(rewritten, made_in)
         if is_same and code is function.__code__:
             return function
@@ -221,9 +221,9 @@ class Rebuilt:
         return cell if meant is None else CellType(meant)
 
 
-OF_NODES = {name: MEANINGS[name] for name in ("id", "hash", "isinstance", "callable", "hasattr")} | {
-    NAME: meaning_of_is
-}
+CALLS = {NAME: meaning_of_is, SIZED: of_sizes}
+"""What the calls mean that `rewrite` puts into code."""
+OF_NODES = {name: MEANINGS[name] for name in ("id", "hash", "isinstance", "callable", "hasattr")} | CALLS
 
 
 def comparing_nodes(function: FunctionType, code: CodeType) -> FunctionType:

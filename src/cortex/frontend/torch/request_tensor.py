@@ -124,7 +124,11 @@ def _as_tensor(x: RequestTensor) -> Any:
     return x._cortex_tensor()
 
 
-def _as_whole(tensors: list[RequestTensor], what: str) -> NoReturn:
+BY_ROW = "each row of what it gives depends on more than that row and weights"
+BY_CALL = "calls compute another one from it for the calls that they make"
+
+
+def _as_whole(tensors: list[RequestTensor], what: str, why: str = BY_ROW) -> NoReturn:
     """Have tensors of a fixed shape as a whole from the next trace on, if they are; else refuse."""
     b = tracing()
     names = list(dict.fromkeys(name for x in tensors for name in names_in(x._cortex_expression)))
@@ -132,9 +136,9 @@ def _as_whole(tensors: list[RequestTensor], what: str) -> NoReturn:
     b.model.signature.take_whole(arguments)
     told = " and ".join(f"'{name}'" for name in dict.fromkeys(arguments))
     raise fail(
-        f"{what or 'this'} takes {told}, given beside the structure, as a whole: each row of what it gives depends on "
-        "more than that row and weights, and the number of rows differs from request to request. Let nodes take their "
-        f"rows first, inputs[node.idx]; or compute that in torch before the call, and give the module the result."
+        f"{what or 'this'} takes {told}, given beside the structure, as a whole: {why}, and the number of rows "
+        "differs from request to request. Let nodes take their rows first, inputs[node.idx]; or compute that in torch "
+        "before the call, and give the module the result."
     )
 
 
@@ -157,6 +161,10 @@ class RequestTensor:
     def __class__(self) -> type:
         return torch.Tensor if asked_by_user() else type(self)
 
+    def _cortex_passed(self) -> Any:
+        """The tensor as a whole, where calls pass on what they compute from it."""
+        return self._cortex_tensor("a recursive call", BY_CALL)
+
     @property
     def _cortex_key(self) -> tuple[Any, ...]:
         """What calls that are passed it know of it, by the place of the tensors that it is computed from."""
@@ -172,10 +180,10 @@ class RequestTensor:
         names = names_in(self._cortex_expression)
         return [(inherited(parameter, i), name) for i, name in enumerate(names)]
 
-    def _cortex_tensor(self) -> Any:
+    def _cortex_tensor(self, what: str = "this line", why: str = BY_ROW) -> Any:
         """The tensor as a whole."""
         if not self._cortex_is_whole:
-            _as_whole([self], "this line")
+            _as_whole([self], what, why)
         assert isinstance(self._cortex_expression, Rows)
         return symbolic(_related(Row(self._cortex_expression.name, is_whole=True), "whole"))
 

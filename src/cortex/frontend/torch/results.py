@@ -25,6 +25,8 @@ def returned_and_stored(b: TorchBuilder, result: Any) -> dict[str, Value]:
     b.grown |= lists
     result = by_rows(b, result)
     form, returned = b.values(result, role.numbers.get("", ()))
+    if role.routine is not None and role.learn_empty_lists(form):
+        b.model.learn_lists(b, role)
     if role.returns_constants and not form.count:
         learn_constant(b, form, _what(b))
         return {}

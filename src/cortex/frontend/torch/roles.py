@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from cortex.errors import ModelError
 from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import Content
-from cortex.frontend.torch.forms import Form, Path, grown, varying
+from cortex.frontend.torch.forms import Form, Path, empty_lists, grown, varying
 from cortex.frontend.torch.passed_numbers import Data
 from cortex.frontend.torch.routine_states import RoutineStates
 from cortex.frontend.torch.routines import Routine
@@ -102,7 +102,13 @@ class Role:
 
     def learn_lists(self, known: Form, found: Form) -> bool:
         """Do two forms of the result differ in the lengths of lists only? Then calls add to those from now on."""
-        places = grown(known, found)
+        return self._learn_lists(grown(known, found))
+
+    def learn_empty_lists(self, form: Form) -> bool:
+        """Is a list of nothing in the first result? A longer one may come, of a node that depends on this one."""
+        return self.result is None and self._learn_lists(empty_lists(form))
+
+    def _learn_lists(self, places: set[Path] | None) -> bool:
         if places is None or places <= self.growing:
             return False
         self.growing |= places

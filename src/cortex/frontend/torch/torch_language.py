@@ -11,13 +11,12 @@ import numpy as np
 import torch
 
 from cortex.frontend.builder import Value
-from cortex.frontend.foreign import TORCH
 from cortex.frontend.pointwise import as_float
 from cortex.frontend.standin import Attribute
 from cortex.frontend.torch.entry import Entry
 from cortex.frontend.torch.forms import FLOAT
 from cortex.frontend.torch.language import Language, chosen
-from cortex.frontend.torch.mode import tracing_mode
+from cortex.frontend.torch.mode import symbolic, tracing_mode
 from cortex.frontend.torch.node_field import IndexableTorchNodeField, TorchNodeField
 from cortex.frontend.torch.number import as_field, as_number, known
 from cortex.frontend.torch.request_tensor import RequestTensor, RowByRow, passed_on
@@ -87,8 +86,7 @@ class TorchTensors(Language):
     def _symbolic(self, x: Any) -> Any:
         if isinstance(x, RequestTensor):
             return x._cortex_tensor()
-        dispatch: Any = TORCH.get()
-        return dispatch.symbolic(x)
+        return symbolic(x)
 
     def of_type(self, state: Value, kind: str | None) -> TorchTensor:
         """A state as the tensor of the element type that was stored in it."""

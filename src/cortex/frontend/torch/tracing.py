@@ -22,7 +22,7 @@ from cortex.frontend.torch.collected import COLLECTING, add_outside, add_to_argu
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import Column, Form, Path, flatten, parts_of
-from cortex.frontend.torch.given_arguments import given_argument
+from cortex.frontend.torch.given_arguments import given_argument, learn_computed, with_tensors
 from cortex.frontend.torch.identity import NodeId
 from cortex.frontend.torch.language import Language, is_of_request
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
@@ -176,6 +176,7 @@ class TorchBuilder(Builder):
         node = arguments.pop(node_parameter)
         steps = node._cortex_steps
         numbers = self.model.data.taken_out(self, routine, arguments)
+        arguments = with_tensors(self, routine, arguments)
         added_to = [name for name in arguments if (routine.key, name) in self.model.collecting]
         passed = {
             name: self.values(value)
@@ -188,6 +189,7 @@ class TorchBuilder(Builder):
             for name, value in arguments.items()
         }
         given |= {name: Data() for name, _ in numbers}
+        learn_computed(self, routine, given)
         if self.rehearsal is None:
             role = self.model.role_of_call(self, routine, node_parameter, given)
         else:

@@ -1,7 +1,7 @@
-"""`is` with another meaning: code is compiled again from its source, with a call in place of each comparison.
+"""What Python decides alone, with another meaning: code is compiled again from its source, with calls in its place.
 
-before:  if node.parent.left is node:
-after:   if _cortex_is(node.parent.left, node):
+before:  if node.parent.left is node: c = torch.Tensor(node.num_children, self.size)
+after:   if _cortex_is(node.parent.left, node): c = _cortex_sized(torch.Tensor, node.num_children, self.size)
 
 Comparisons with None stay. A text or a number in the code is refused where Python does not promise that equal ones are
 one object: the code that is compiled again has another. Lines and columns stay, so that messages show the user's text.
@@ -18,10 +18,12 @@ from types import CodeType
 from cortex.errors import ModelError
 from cortex.frontend.node_identity import first_is, needs_meaning
 from cortex.frontend.spans import span_between
-from cortex.frontend.written import codes, written
+from cortex.frontend.written import codes, names_in, with_inner, written
 
-NAME = "_cortex_is"
-"""The global name that the calls use."""
+NAME, SIZED = "_cortex_is", "_cortex_sized"
+"""The global names that the calls use."""
+CLASSES, FUNCTIONS = ("Tensor", "FloatTensor"), ("zeros", "ones", "empty", "expand", "repeat")
+"""What takes sizes one by one: torch takes nothing that stands for a number there, and asks nobody."""
 
 FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
@@ -33,21 +35,38 @@ def _is_shared(value: object) -> bool:
     return isinstance(value, bool) or (type(value) is int and -5 <= value <= 256)
 
 
-def rewrite_is(code: CodeType) -> CodeType:
-    """The code with calls of `NAME` in place of `is`; itself where it compares no objects."""
-    return code if first_is(code) is None else _rewritten(code)
+def rewrite(code: CodeType) -> CodeType:
+    """The code with calls in place of `is` and of what takes sizes; itself where it has none."""
+    asked = first_is(code)
+    if asked is not None:
+        made = _rewritten(code)
+        if made is None:
+            raise ModelError(
+                f"{code.co_name} compares objects by `is`, and its source is not at hand, or is a lambda. Compare "
+                "nodes by ==, or fields of them, or define it by `def` in a file.",
+                asked,
+            )
+        return made
+    found = written(code) if not {*CLASSES, *FUNCTIONS}.isdisjoint(names_in(code)) else None
+    has_sizes = isinstance(found, ast.FunctionDef) and any(map(_takes_sizes, with_inner(found)))
+    return (_rewritten(code) or code) if has_sizes else code
+
+
+def _takes_sizes(x: ast.AST) -> bool:
+    """Is it a call of one of these with sizes, some of which are computed?"""
+    match x:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *others]):
+            is_constant = all(isinstance(each, ast.Constant) for each in (first, *others))
+            return not is_constant and (name in CLASSES or (name in FUNCTIONS and bool(others)))
+    return False
 
 
 @lru_cache(maxsize=512)
-def _rewritten(code: CodeType) -> CodeType:
+def _rewritten(code: CodeType) -> CodeType | None:
     found = written(code)
     made = _compiled(found, code) if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) else None
     if made is None or set(made.co_freevars) != set(code.co_freevars):
-        raise ModelError(
-            f"{code.co_name} compares objects by `is`, and its source is not at hand, or is a lambda. Compare nodes "
-            "by ==, or fields of them, or define it by `def` in a file.",
-            first_is(code),
-        )
+        return None
     assert made.co_freevars == code.co_freevars  # both are sorted
     return made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
 
@@ -63,6 +82,13 @@ class _Rewriting(ast.NodeTransformer):
         if all(isinstance(part, ast.Compare) for part in parts):
             return node
         made = parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if not _takes_sizes(node):
+            return node
+        made = ast.Call(ast.Name(SIZED, ast.Load()), [node.func, *node.args], node.keywords)
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _part(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
