@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cortex.frontend.arity.at_once import insert
-from cortex.frontend.arity.check import agrees_at
+from cortex.frontend.arity.check import agrees_at, with_equal_ones
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.mentions import EXACT, near, numbers_in
 from cortex.frontend.arity.supposing import supposing
@@ -61,7 +61,7 @@ def check_ahead(k: Knowledge, tree: DecisionTree, code: Iterable[Any]) -> None:
 def _add_own(k: Knowledge, tree: DecisionTree, kind: Traced, lengths: dict[str, int]) -> None:
     """Add the kind of a node with these numbers of children, unless there is one or the model fails for such a node."""
     assert kind.found_from is not None
-    facts = Facts(supposing(kind.found_from, lengths, imagined=k.model.explores))
+    facts = Facts(supposing(kind.found_from, with_equal_ones(k, lengths), imagined=k.model.explores))
     if tree.find(facts.oracle.answer) not in (None, kind):
         return
     with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):

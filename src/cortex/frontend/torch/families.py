@@ -93,9 +93,10 @@ class Families(ItemsApart):
         taken = {which: iter(found) for which, found in lists.items()}
         return [next(taken[which]) for which in order]
 
-    def are_in(self, b: TorchBuilder, steps: Steps) -> bool:
-        """Are the items of this list told apart?"""
-        return (b.tag, steps) in self._questions
+    def leave_open(self, b: TorchBuilder, steps: Steps) -> bool:
+        """Has `stand_ins` not asked how many items this list has?"""
+        is_itemized = b.accessors.name(steps) in b.model.links.itemized
+        return b.model.slices.are_lists and not is_itemized and (b.tag, steps) not in self._questions
 
     def sample(self, b: TorchBuilder, steps: Steps) -> Any:
         """What the steps lead to from a supposed item of a family; ABSENT for anything else."""

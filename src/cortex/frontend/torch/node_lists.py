@@ -15,12 +15,10 @@ from cortex.frontend.written import has_fixed_operand, written
 class NodeList(list[Any]):
     """What stands for the items of a list that the steps lead to."""
 
-    _cortex_is_counted = True
-    """Has it been asked how many there are?"""
-
-    def __init__(self, steps: Steps, items: list[Any]) -> None:
+    def __init__(self, steps: Steps, items: list[Any], is_counted: bool = True) -> None:
+        """`is_counted` if it has been asked how many there are."""
         super().__init__(items)
-        self._cortex_steps = steps
+        self._cortex_steps, self._cortex_is_counted = steps, is_counted
 
     def __getitem__(self, key: Any) -> Any:
         return _item(self, key, super().__getitem__)
@@ -30,12 +28,12 @@ class NodeTuple(tuple[Any, ...]):
     """What stands for the items of a tuple."""
 
     _cortex_steps: Steps
-    _cortex_is_counted = True
+    _cortex_is_counted: bool
 
-    def __new__(cls, steps: Steps, items: list[Any]) -> NodeTuple:
-        """A tuple of what stands for the items."""
+    def __new__(cls, steps: Steps, items: list[Any], is_counted: bool = True) -> NodeTuple:
+        """A tuple of what stands for the items; `is_counted` if it has been asked how many there are."""
         made = super().__new__(cls, items)
-        made._cortex_steps = steps
+        made._cortex_steps, made._cortex_is_counted = steps, is_counted
         return made
 
     def __getitem__(self, key: Any) -> Any:

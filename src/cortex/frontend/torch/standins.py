@@ -469,19 +469,16 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     nodes = all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
         items: list[Any] = b.model.families.stand_ins(b, steps, sample)
-        is_counted = not b.model.slices.are_lists or b.model.families.are_in(b, steps)
     else:
         if name not in b.model.links.itemized:
             b.model.links.itemize(name)
         ask_value((*steps, PATTERN))
-        is_counted = True
         items = [
             None if x is None else node_at(b, (*steps, At(i)), x) if is_node(x) else present(b, (*steps, At(i)))
             for i, x in enumerate(sample)
         ]
-    made = NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
-    made._cortex_is_counted = is_counted
-    return made
+    is_counted = not nodes or not b.model.families.leave_open(b, steps)
+    return (NodeTuple if isinstance(sample, tuple) else NodeList)(steps, items, is_counted)
 
 
 def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
