@@ -259,7 +259,7 @@ class _Widening:
             except (NeedsExample, NeedsStates):
                 continue
             key = open_lengths(other.guard, self.chosen) if isinstance(other, Traced) else None
-            if not isinstance(other, Traced) or any(open_lengths(x.guard, self.chosen) == key for x in self.tree.order):
+            if not isinstance(other, Traced) or any(each.guard in (key, other.guard) for each in self.tree.order):
                 continue
             try:
                 replace(self, kind=other).run()
