@@ -227,11 +227,13 @@ class Trace:
         """Check kinds of any arity for numbers of children that no node has shown yet, as nobody can later on."""
         if self._model.look_ahead():
             self._trace_again()
-        try:
-            with self.in_time():
-                check_ahead(self._knowledge, self._tree.order, self._model.code())
-        except Restart:
-            self._trace_again()
+        while True:
+            try:
+                with self.in_time():
+                    check_ahead(self._knowledge, self._tree, self._model.code())
+                return
+            except Restart:
+                self._trace_again()
 
     def _trace_again(self) -> None:
         self._forget()

@@ -124,6 +124,30 @@ def with_inner(scope: ast.AST) -> Iterator[ast.AST]:
             yield from with_inner(x)
 
 
+def has_fixed_operand(frame: FrameType) -> bool:
+    """Is an operand of what is being evaluated the same for every node: `len(kids) > 40`, `kids[: self.most]`?
+
+    Constants are, attributes of `self`, and names from outside of the function. Without source, nothing is.
+    """
+    match running(frame):
+        case ast.Compare(left=left, comparators=others):
+            operands = [left, *others]
+        case ast.Call(func=ast.Name(id="min" | "max"), args=operands):
+            pass
+        case ast.Subscript(slice=ast.Slice(lower=lower, upper=upper, step=step)):
+            return all(x is None or _is_fixed(x, frame.f_code) for x in (lower, upper, step))
+        case ast.Subscript(slice=index):
+            operands = [index]
+        case _:
+            return False
+    return any(_is_fixed(x, frame.f_code) for x in operands)
+
+
+def _is_fixed(x: ast.expr, code: CodeType) -> bool:
+    own = {*code.co_varnames, *code.co_cellvars} - ({"self"} if code.co_varnames[:1] == ("self",) else set())
+    return not any(isinstance(y, ast.Call) or (isinstance(y, ast.Name) and y.id in own) for y in ast.walk(x))
+
+
 def passes_on(code: CodeType, name: str) -> bool:
     """Does code use a global name other than by calling it, `map(float, xs)`? So without source, to be safe."""
     if name not in names_in(code):

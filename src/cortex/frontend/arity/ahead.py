@@ -9,46 +9,70 @@ by. Code that tells small numbers apart (`len(node.children) % 7 == 0`) is given
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
-from cortex.frontend.arity.check import agrees_at
+from cortex.frontend.arity.at_once import insert
+from cortex.frontend.arity.check import agrees_at, with_equal_ones
 from cortex.frontend.arity.lengths import CheckedLengths
 from cortex.frontend.arity.mentions import EXACT, near, numbers_in
+from cortex.frontend.arity.supposing import supposing
 from cortex.frontend.arity.told import answers_alike
-from cortex.frontend.decision import Traced
+from cortex.frontend.decision import DecisionTree, Traced
+from cortex.frontend.facts import Facts
 from cortex.frontend.knowledge import Knowledge
+from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
+from cortex.frontend.trace_kind import trace_kind
 
-FIRST, ALL, ALL_WITHOUT_CREDIT = 5, 32, 64
+FIRST, ALL, ALL_WITHOUT_CREDIT = 5, 16, 64
 """Up to `ALL` children in one list, all numbers are checked; from `FIRST` on, the kind must be right for them."""
-SOME = (33, 64, 65, 97, 128, 200)
+SOME = (17, 33, 64, 97, 200)
 ALL_OF_SEVERAL, SOME_OF_SEVERAL, FEW = 4, (9, 33), (0, 1, 3)
 """The same for two lists, whose combinations are checked: `FEW` children in one list go with many in the other."""
 LAST_OF_SEVERAL = 255
 ALL_OF_STEPS, LAST_OF_STEPS = 8, 66
+MOST_OWN = 8
+"""So many numbers get kinds of their own, each of which is compiled."""
 MOST_SPECIAL = 96
 """Code that has more numbers than these to tell others by is given no credit."""
 
 
-def check_ahead(k: Knowledge, kinds: Iterable[Traced], code: Iterable[Any]) -> None:
-    """Check kinds of any arity as far as can be; `code` is what decides what children are used for."""
+def check_ahead(k: Knowledge, tree: DecisionTree, code: Iterable[Any]) -> None:
+    """Check kinds of any arity as far as can be; `code` is what decides what children are used for.
+
+    The first numbers that such a kind is not right for get kinds of their own.
+    """
     numbers = numbers_in([*code, *k.weights.shapes()])
-    for kind in kinds:
+    for kind in list(tree.order):
         checked = kind.checked
         if checked is None or kind.found_from is None:
             continue
         if len(checked.lists) == 1:
-            _check_list(k, kind, checked, numbers)
+            wrong = [n for n in _check_list(k, kind, checked, numbers) if {checked.lists[0]: n} not in checked]
+            for n in wrong[:MOST_OWN]:
+                _add_own(k, tree, kind, {checked.lists[0]: n})
         elif len(checked.lists) == 2:
             _check_pair(k, kind, checked, numbers)
 
 
-def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:
+def _add_own(k: Knowledge, tree: DecisionTree, kind: Traced, lengths: dict[str, int]) -> None:
+    """Add the kind of a node with these numbers of children, unless there is one or the model fails for such a node."""
+    assert kind.found_from is not None
+    facts = Facts(supposing(kind.found_from, with_equal_ones(k, lengths), imagined=k.model.explores))
+    if tree.find(facts.oracle.answer) not in (None, kind):
+        return
+    with suppress(Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
+        insert(k, tree, trace_kind(k, facts))
+
+
+def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> list[int]:
+    """Check one list; the numbers that were tried, smaller ones first."""
     if kind.sequences is not None:
         _check_steps(k, kind, checked, numbers)
-        return
+        return []
     (name,) = checked.lists
     last = min(checked.most, EXACT)
     asked = [n for n in range(last + 1) if answers_alike(k, kind.guard, {name: n})]
@@ -58,7 +82,7 @@ def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: se
     if not is_alike or len(special) > MOST_SPECIAL or k.model.mentions().periodic:
         for n in range(ALL + 1, ALL_WITHOUT_CREDIT + 1):
             _check(k, kind, (n,))
-        return
+        return list(right)
     chosen = [*(max((m for m in asked if m <= n), default=asked[0]) for n in (ALL, *SOME)), *special, asked[-1]]
     found = {n: _check(k, kind, (n,)) for n in chosen}
     for n in [n for n, is_right in found.items() if not is_right and ALL < n < asked[-1]]:
@@ -68,6 +92,7 @@ def _check_list(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: se
             checked.table[n:following] = 1  # also of others that lie between, which are of another kind
     if found[asked[-1]] and checked.most == last:
         checked.table[asked[-1] :] = 1
+    return sorted({*right, *found})
 
 
 def _check_steps(k: Knowledge, kind: Traced, checked: CheckedLengths, numbers: set[int]) -> None:

@@ -102,7 +102,7 @@ def with_fewer_children(seen: Seen) -> Oracle | None:
     accessors = seen.knowledge.accessors
     lengths = {name: len(accessors.items(seen.node, name)) for name in seen.knowledge.lists}
     fewer = {name: EXACT for name, n in lengths.items() if n > EXACT}
-    return supposing(seen, _with_equal_ones(seen.knowledge, fewer)) if fewer else None
+    return supposing(seen, with_equal_ones(seen.knowledge, fewer)) if fewer else None
 
 
 def has_many_children(seen: Seen) -> bool:
@@ -174,7 +174,7 @@ def _lengths(kind: Traced, seen: Seen) -> dict[str, int]:
 def agrees_at(k: Knowledge, kind: Traced, oracle: Oracle, lengths: Lengths) -> bool:
     """Is the kind right for a node like this one with these numbers of children?"""
     try:
-        supposed = supposing(oracle, _with_equal_ones(k, lengths), imagined=k.model.explores)
+        supposed = supposing(oracle, with_equal_ones(k, lengths), imagined=k.model.explores)
         facts = Facts(supposed, expected=kind.shapes)
         return agrees(k, kind, trace_kind(k, facts))
     except (Exception, Impossible, MissingAttribute, NeedsExample, NeedsStates):
@@ -202,6 +202,6 @@ def asks_the_same(k: Knowledge, kind: Traced, own: Traced) -> bool:
     return asked == kind.guard or (has_children and asked == tuple(f for f in kind.guard if f != implied))
 
 
-def _with_equal_ones(k: Knowledge, lengths: Lengths) -> dict[str, int]:
+def with_equal_ones(k: Knowledge, lengths: Lengths) -> dict[str, int]:
     """These lengths, and those of lists that are always as long."""
     return {k.same_length[name]: n for name, n in lengths.items() if name in k.same_length} | dict(lengths)

@@ -1,10 +1,12 @@
-"""Remainders and the like of a number of children: questions about the node, which a kind of any arity may ask.
+"""Comparisons of a number of children: questions about the node, which a kind of any arity may ask.
 
     if len(node.children) % 3 == 0: ...       two kinds, each for any number of children for which the answer is so
+    if len(node.children) > 40: ...           so are these
 
 `Count` is the number as the user's code gets it. It knows from which list it is, and what has been computed from it. A
-comparison of what an operator of `PERIODIC` gave is computed by the linearizer for each node (see `computed`), and is
-told the trace as a fact; every other use is one of the number itself, which the trace is for.
+comparison of what an operator of `PERIODIC` gave, or with a number that is the same for every node, is computed by the
+linearizer for each node (see `computed`), and is told the trace as a fact; every other use is one of the number itself,
+which the trace is for. So is a comparison with a very small number, which few nodes can answer with yes or no.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from cortex.frontend.builder import builder
 from cortex.frontend.computed import constant
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.spans import user_frame
+from cortex.frontend.written import has_fixed_operand
 from cortex.ra.ir import Fact, Test, Value
 
 PERIODIC = {
@@ -25,6 +28,8 @@ PERIODIC = {
     "rshift": operator.rshift, "lshift": operator.lshift,
 }  # fmt: skip
 OTHERS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+SMALL, LARGE = 2, 250
+"""Comparisons with numbers between these are told: one of the answers may need many children to be seen."""
 COMPARISONS = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
@@ -112,7 +117,7 @@ class Count(int):
 
     def _compare(self, fn: str, other: Any) -> Any:
         result = getattr(int, f"__{fn}__")(self, other)
-        is_told = self.is_periodic or (isinstance(other, Count) and other.is_periodic)
+        is_told = self.is_periodic or (isinstance(other, Count) and other.is_periodic) or _is_limit(other)
         if result is NotImplemented or not is_told or not isinstance(other, int):
             return result
         found = self._other(other)
@@ -153,6 +158,14 @@ class Count(int):
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
+
+
+def _is_limit(other: Any) -> bool:
+    """Is it a number that is the same for every node?"""
+    if type(other) is not int or not SMALL < other <= LARGE:
+        return False
+    frame = user_frame()
+    return frame is not None and has_fixed_operand(frame)
 
 
 def _note_line() -> None:

@@ -30,7 +30,7 @@ from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates
 from cortex.frontend.trace_kind import trace_kind
 from cortex.frontend.written import codes
-from cortex.ra.ir import Fact, IsAboveLeaves, IsLeaf, IsNone, Item, Kind, Length, Test
+from cortex.ra.ir import Fact, Field, IsAboveLeaves, IsLeaf, IsNone, Item, Kind, Length, State, Test
 
 Guard = tuple[Fact, ...]
 Attempt = Callable[[Lengths, Mapping[Test, Answer]], Traced | Guard]
@@ -90,6 +90,8 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
                 return True
             except NotAlike as reason:
                 k.model.families.learn(k, kind.guard, chosen)
+                if count == 1:
+                    _take_parts_for_lists(_Widening(k, tree, own, oracle, chosen))
                 is_better = isinstance(reason, CountedOtherwise | AsksItems) or k.model.mentions().divides
                 if is_better and k.prefers_calls:
                     raise BetterByCalls(reason.reason, reason.span) from None
@@ -100,6 +102,26 @@ def widen(k: Knowledge, tree: DecisionTree, kind: Traced, oracle: Oracle) -> boo
             except (NeedsExample, NeedsStates):
                 return False
     return False
+
+
+def _take_parts_for_lists(failed: _Widening) -> None:
+    """Take slices of a list for lists, and items at fixed places where code takes all items too, or numbers differ.
+
+    A node with two children of which code takes the first and the second has no need of lists.
+    """
+    slices, (name,) = failed.k.model.slices, failed.chosen
+    slices.make_lists()
+    if not slices.items_are_taken or slices.items_are_lists:
+        return
+    lengths = failed._lengths(0)
+    try:
+        several = failed._attempt(lengths)
+    except (NeedsExample, NeedsStates):
+        return
+    lets = several.lets if isinstance(several, Traced) else ()
+    taken = {let.op.path[0] for let in lets if isinstance(let.op, State | Field) and let.op.path}
+    if sum(isinstance(hop, Item) and hop.name == name for hop in taken) == lengths[name]:
+        slices.make_lists_of_items()
 
 
 def fits(k: Knowledge, kind: Traced, merged: Traced) -> bool:
@@ -225,7 +247,7 @@ class _Widening:
         tried: set[tuple[tuple[Test, bool], ...]] = set()
         independent = self._independent()
         while is_told(self.k, self.kind.guard) and len(independent) == 1 and len(tried) < MOST_ANSWERS:
-            numbers = ((n, told_at(self.k, independent[0], n)) for n in range(FOUND_AT[0], FOUND_UP_TO + 1))
+            numbers = ((n, told_at(self.k, independent[0], n)) for n in range(1, FOUND_UP_TO + 1))
             n, answers = next(((n, answers) for n, answers in numbers if answers not in tried), (None, ()))
             if n is None:
                 return
@@ -234,11 +256,15 @@ class _Widening:
                 continue
             try:
                 other = self._attempt(self._linked({independent[0]: n}))
-                key = open_lengths(other.guard, self.chosen) if isinstance(other, Traced) else None
-                if isinstance(other, Traced) and not any(each.guard == key for each in self.tree.order):
-                    replace(self, kind=other).run()
-            except (NotAlike, NeedsExample, NeedsStates):
+            except (NeedsExample, NeedsStates):
                 continue
+            key = open_lengths(other.guard, self.chosen) if isinstance(other, Traced) else None
+            if not isinstance(other, Traced) or any(each.guard in (key, other.guard) for each in self.tree.order):
+                continue
+            try:
+                replace(self, kind=other).run()
+            except NotAlike:
+                self.tree.insert(other)  # for this number alone, or for few
 
     def _taken(self) -> set[str]:
         """Names that routines must not have."""

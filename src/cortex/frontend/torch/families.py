@@ -70,13 +70,17 @@ class Families(ItemsApart):
         }
 
     def stand_ins(self, b: TorchBuilder, steps: Steps, sample: Any) -> list[Any]:
-        """What stands for the items of a list of nodes; asks how many there are, of each family if there are any."""
+        """What stands for the items of a list of nodes; asks how many there are, of each family if there are any.
+
+        Where slices are lists, whoever uses the list as a whole asks that.
+        """
         key, (name, path) = (b.tag, steps), b.where(steps)
         if not path and not is_nested(steps):
             self._presented.add(key)
         if key not in self._questions:
             b.knowledge.tags.setdefault(name)
-            b.model.counts.ask(b, steps)
+            if not b.model.slices.are_lists:
+                b.model.counts.ask(b, steps)
             return [node_at(b, (*steps, At(i)), x) for i, x in enumerate(sample)]
         questions, known = self._questions[key], self._known[key]
         ways = {which: (*steps, Kept(questions, (family,))) for which, family in known.items()}
@@ -88,6 +92,11 @@ class Families(ItemsApart):
             b.places[way] = NodeList(way, lists[which])
         taken = {which: iter(found) for which, found in lists.items()}
         return [next(taken[which]) for which in order]
+
+    def leave_open(self, b: TorchBuilder, steps: Steps) -> bool:
+        """Has `stand_ins` not asked how many items this list has?"""
+        is_itemized = b.accessors.name(steps) in b.model.links.itemized
+        return b.model.slices.are_lists and not is_itemized and (b.tag, steps) not in self._questions
 
     def sample(self, b: TorchBuilder, steps: Steps) -> Any:
         """What the steps lead to from a supposed item of a family; ABSENT for anything else."""

@@ -333,6 +333,7 @@ class Links:
             base = name if relation is None else b.accessors.name(relation.steps)
             steps = b.accessors.steps(base) if relation is None else relation.steps
             if len(indices) != len(b.places[steps]):
+                b.model.slices.make_lists_of_items()
                 b.model.families.close(b.knowledge, [base])
                 b.model.families.learn(b.knowledge, b.facts.guard(), [base])
                 self.itemize(base)

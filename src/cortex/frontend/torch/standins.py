@@ -477,7 +477,8 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
             None if x is None else node_at(b, (*steps, At(i)), x) if is_node(x) else present(b, (*steps, At(i)))
             for i, x in enumerate(sample)
         ]
-    return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
+    is_counted = not nodes or not b.model.families.leave_open(b, steps)
+    return (NodeTuple if isinstance(sample, tuple) else NodeList)(steps, items, is_counted)
 
 
 def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
