@@ -43,7 +43,12 @@ def _is_mixed(given: list[Any]) -> bool:
 
 
 def _grows(value: Inherited, others: list[Any], caller: Role) -> bool:
-    """Is it computed from what was computed before, and another thing than in other calls of the routine?"""
+    """Is it computed from what was computed before, and another thing than in other calls of the routine?
+
+    What the caller was given and passes on as it is does not grow.
+    """
+    if value in caller.given.values():
+        return False
     return any(map(_is_applied, caller.given.values())) and any(_is_applied(x) and x != value for x in others)
 
 
