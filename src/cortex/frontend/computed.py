@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -72,6 +72,12 @@ def exactly(x: Any) -> Any:
     return x
 
 
+def called(method: Callable[[Any], Any], x: Any) -> Any:
+    """What a method gives; a list of what it goes through, where that is all it gives."""
+    found = method(x)
+    return list(found) if isinstance(found, Iterator) else found
+
+
 OF_MATH = (
     "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
     "atan", "atan2", "sinh", "cosh", "tanh", "hypot", "fabs", "copysign", "degrees", "radians", "erf", "isqrt",
@@ -88,7 +94,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         )
     },
     "and": operator.and_, "or": operator.or_, "round": round, "int": int, "float": float, "trunc": math.trunc,
-    "bool": bool, "getitem": operator.getitem, "is_truth": lambda x: x is True or x is False,
+    "bool": bool, "getitem": operator.getitem, "called": called, "is_truth": lambda x: x is True or x is False,
     "is": operator.is_, "equals": lambda x, y: bool(x == y),
     "numpy_class": lambda x: type(x).__name__ if isinstance(x, np.number | np.bool_ | np.str_) else "",
     "floor": math.floor, "ceil": math.ceil, "divisor": divisor, "exactly": exactly,
@@ -202,6 +208,8 @@ def evaluate(computed: Computed, read: Callable[[Any], Any]) -> Any:
     try:
         return FUNCTIONS[computed.fn](*given)
     except Exception as error:
+        if computed.fn == "getitem" and isinstance(error, LookupError | TypeError):
+            raise  # it leads nowhere
         raise failure(computed, error) from None
 
 

@@ -51,6 +51,12 @@ class DataArguments:
         """The arguments that are data, which are no longer among the others."""
         found: dict[str, Passed] = {}
         for name, value in list(arguments.items()):
+            if is_object(value):
+                if b.model.mode != "calls":
+                    b.model.need_calls()
+                found[name] = value._cortex_steps
+                del arguments[name]
+                continue
             if (routine.key, name) not in self._data:
                 continue
             if _is_field(value):
@@ -90,6 +96,11 @@ class DataArguments:
         if key not in self._data:
             self._data.add(key)
             b.model.need_calls(again=True)
+
+
+def is_object(x: Any) -> bool:
+    """Does it stand for an object or a list that calls hand on beside their node?"""
+    return hasattr(x, "_cortex_steps") and not hasattr(x, "_cortex_compute")
 
 
 def _is_field(x: Any) -> bool:

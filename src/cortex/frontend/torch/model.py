@@ -37,6 +37,7 @@ from cortex.frontend.torch.function_entry import with_weights
 from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
 from cortex.frontend.torch.late_questions import LateQuestions
+from cortex.frontend.torch.keyed import Walks
 from cortex.frontend.torch.links import Links, no_base_case
 from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
@@ -81,6 +82,7 @@ class TorchModel(TracedModel):
         self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
         self.changes, self.in_place, self.data, self.texts = Changes(), InPlace(), DataArguments(), Texts()
+        self.walks = Walks()
         self.array_forms, self._late, self._tables, self._once = ArrayForms(), LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories, self._roles = dict[Steps, str](), dict[tuple[Any, ...], Role]()

@@ -39,6 +39,8 @@ class NodeTuple(tuple[Any, ...]):
 
 def _sliced(x: NodeList | NodeTuple, key: Any) -> Any:
     """A slice of a list of nodes as a list of its own, where that has been found to be needed; else None."""
+    if hasattr(key, "_cortex_steps") and is_tracing():
+        return _at_key(x, key)
     if not isinstance(key, slice) or not all(type(n) in (int, type(None)) for n in (key.start, key.stop, key.step)):
         return None
     if is_nested(x._cortex_steps) or not is_tracing():
@@ -49,6 +51,17 @@ def _sliced(x: NodeList | NodeTuple, key: Any) -> Any:
     b.model.slices.are_taken = True
     part = Sliced(key.start, key.stop, key.step)
     return present(b, (*x._cortex_steps, part)) if b.model.slices.are_lists else None
+
+
+def _at_key(x: NodeList | NodeTuple, key: Any) -> Any:
+    """The item at a number that a node holds; None where that is computed, so that its value is asked for."""
+    from cortex.frontend.torch.keyed import is_key, reached
+    from cortex.frontend.torch.standins import tracing
+
+    if not is_key(key):
+        return None
+    tracing().model.walks.take_item(tracing(), x._cortex_steps)
+    return reached(tracing(), "getitem", x._cortex_steps, key)
 
 
 def is_nested(steps: Steps) -> bool:

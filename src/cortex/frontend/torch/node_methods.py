@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cortex.frontend.spans import fail, is_library
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import PLAIN
+from cortex.frontend.torch.keyed import is_key, reached
 from cortex.frontend.torch.steps import Called, Steps
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Method:
         if isinstance(function, types.FunctionType) and key not in b.model.opaque_methods and _is_plain(function):
             with b.inside_method(key, function.__code__, self._owner._cortex_steps):
                 return b.model.entry.of_node(function)(self._owner, *args, **kwargs)
+        if len(args) == 1 and not kwargs and is_key(args[0]):
+            return reached(b, "called", self._steps, args[0])
         if kwargs or not all(isinstance(arg, (*PLAIN, type(None))) for arg in args):
             raise fail(
                 f"{said(self._steps)}(...) is called with arguments that are no constants, and it cannot be traced: "

@@ -26,7 +26,8 @@ from cortex.frontend.torch import number_lists
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import METHODS, OF_SCALAR, PLAIN, category, is_data, is_node
 from cortex.frontend.torch.child_lists import is_item_of_numbers, may_be_empty, refuse_many_items
-from cortex.frontend.torch.identity import HASH, is_equal, is_same
+from cortex.frontend.torch.identity import HASH, NodeId, is_equal, is_same
+from cortex.frontend.torch.keyed import computes, is_key, is_node_of_call, reached
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
 from cortex.frontend.torch.node_methods import Method, TextMethod
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
@@ -177,6 +178,8 @@ class TorchNode(Place):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int | slice) and isinstance(self._cortex_sample, list | tuple):
             return self._cortex_list()[key]
+        if isinstance(key, NodeField):
+            return reached(tracing(), "getitem", self._cortex_steps, key)
         if not isinstance(key, str | int):
             raise fail(f"a node is indexed with a {type(key).__name__}; a str or an int is accepted.")
         return _read(tracing(), (*self._cortex_steps, At(key)))
@@ -218,6 +221,18 @@ class NodeField(Attribute):
     def _cortex_class(self) -> type:
         ask_value((*self._cortex_steps, CLASS))
         return type(self._cortex_sample())
+
+    def __hash__(self) -> int:
+        """As of a node, where it is one: it is looked up as such in what calls remember."""
+        return HASH if is_node_of_call(self) else super().__hash__()
+
+    def __eq__(self, other: Any) -> Any:
+        """As numbers; between nodes of calls, whether they lead to equal ones."""
+        if isinstance(other, NodeField) and is_node_of_call(self) and is_node_of_call(other):
+            return self is other or is_equal(tracing(), self, other)
+        if isinstance(other, NodeId):
+            return False
+        return super().__eq__(other)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_cortex")):
@@ -281,7 +296,7 @@ class NodeField(Attribute):
 
     def _cortex_computed(self) -> Computed | None:
         last = self._cortex_steps[-1] if self._cortex_steps else None
-        return last if isinstance(last, Computed) else None
+        return last if isinstance(last, Computed) and computes(last) else None
 
     def _cortex_operands(self) -> tuple[Any, ...]:
         computed, home = self._cortex_computed(), self._cortex_steps[:-1]
@@ -370,6 +385,8 @@ class IndexableNodeField(NodeField, IndexableAttribute):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, NodeField) and is_key(key) and isinstance(self._cortex_sample(), list | tuple):
+            return reached(tracing(), "getitem", self._cortex_steps, key)
         if type(key) is int and isinstance(self._cortex_sample(), str) and -len(self) <= key < len(self):
             return TextMethod(self, "__getitem__")(key)
         if type(key) in (int, slice) and self._cortex_is_list():
@@ -418,7 +435,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
     name, path = b.where(steps)
     b.knowledge.read.setdefault(name)
     last = steps[-1] if steps else None
-    if isinstance(last, Computed):
+    if isinstance(last, Computed) and computes(last):
         sample = NodeField(name, steps, path)._cortex_sample()
         if sample is ABSENT:
             raise NeedsExample(f"the value of {said(steps)}")
@@ -429,7 +446,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
         _absent(b, steps, name, path)
     if isinstance(sample, METHODS):
         return Method(steps, b.places[steps[:-1]], str(getattr(steps[-1], "name", "")))
-    is_number = isinstance(last, Computed | Given) or is_item_of_numbers(b, name, path, sample)
+    is_number = isinstance(last, Given) or computes(last) or is_item_of_numbers(b, name, path, sample)
     if not is_number and b.facts.ask(IsNone(name, path)):
         if b.accessors.may_be_absent(name):
             ask_value(presence(steps))
@@ -446,7 +463,7 @@ def _present(b: TorchBuilder, steps: Steps) -> Any:
     if isinstance(sample, PLAIN) or is_data(sample):
         indexable = not isinstance(sample, PLAIN) or isinstance(sample, str | bytes)
         return field_of(b, name, steps, path, is_indexable=indexable)
-    if type(sample) in (list, tuple) and not _is_below_list(steps):
+    if type(sample) in (list, tuple) and not b.model.walks.is_container(steps) and not _is_below_list(steps):
         return _sequence(b, steps, sample)
     return TorchNode(steps, sample)
 
@@ -459,14 +476,15 @@ def _is_below_list(steps: Steps) -> bool:
 
 def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
-    is_plain = not is_nested(steps) and name not in b.model.links.itemized
+    are_keys = b.model.walks.is_list_of_keys(steps)
+    is_plain = not are_keys and not is_nested(steps) and name not in b.model.links.itemized
     numbers = all(isinstance(x, int | float) for x in sample)
     if is_plain and numbers and may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
         b.knowledge.tags.setdefault(own)
         b.model.counts.ask(b, steps)  # as of an empty list, in which there could be nodes
     if sample and is_plain and numbers:
         return field_of(b, own, steps, path, is_indexable=True)
-    nodes = all(map(is_node, sample))
+    nodes = are_keys or all(map(is_node, sample))
     if nodes and name not in b.model.links.itemized:
         items: list[Any] = b.model.families.stand_ins(b, steps, sample)
     else:
@@ -480,12 +498,16 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
 
 
-def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> TorchNode:
-    """An item of a list, which the length of the list makes exist."""
+def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
+    """An item of a list, which the length of the list makes exist: an object, or a number or name that is a node."""
     if steps not in b.places:
-        b.places[steps] = TorchNode(steps, sample)
-    node: TorchNode = b.places[steps]
-    return node
+        if b.model.walks.is_list_of_keys(steps[:-1]):
+            name, path = b.where(steps)
+            b.knowledge.read.setdefault(name)
+            b.places[steps] = field_of(b, name, steps, path)
+        else:
+            b.places[steps] = TorchNode(steps, sample)
+    return b.places[steps]
 
 
 def _absent(b: TorchBuilder, steps: Steps, name: str, path: Path) -> None:

@@ -24,6 +24,7 @@ from cortex.frontend.torch.constant_results import constant_result
 from cortex.frontend.torch.forms import Column, Form, Path, flatten, parts_of
 from cortex.frontend.torch.given_arguments import given_argument
 from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.keyed import is_key, is_node_of_call
 from cortex.frontend.torch.language import Language, is_of_request
 from cortex.frontend.torch.looks import Call, Look, Rehearsal
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
@@ -50,6 +51,8 @@ class Frame:
 
     routine: Routine
     steps: Steps
+    ways: dict[str, Steps] = field(default_factory=dict)
+    """To the arguments that nodes can be, by parameter."""
 
 
 @dataclass(frozen=True)
@@ -133,23 +136,21 @@ class TorchBuilder(Builder):
         except TypeError:
             return routine.original(*args, **kwargs)  # which says what is wrong
         nodes = [name for name, value in arguments.items() if is_stand_in(value)]
-        if not nodes:
+        ways = {name: x._cortex_steps for name, x in arguments.items() if name in nodes or is_key(x)}
+        node = self.model.walks.node_of(routine.key, nodes, ways)
+        if routine.key in self.model.routines and node is not None:
+            return self._cut(routine, node, self.model.data.without_constants(self, routine, arguments))
+        again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
+        if again:
+            node = self.model.walks.learn(routine.key, nodes, self.frames[again[-1]].ways, ways) or node
+        if node is None and not ways:
             return routine.original(*args, **kwargs)
-        node = arguments[nodes[0]]
-        steps: Steps = node._cortex_steps
-        if routine.key in self.model.routines:
-            if len(nodes) > 1:
-                raise fail(
-                    f"{routine.label} is called on {len(nodes)} nodes at once and calls itself; one node is accepted. "
-                    "Call it on each of them, and combine the results."
-                )
-            return self._cut(routine, nodes[0], self.model.data.without_constants(self, routine, arguments))
+        steps: Steps = ways[node] if node is not None else self.frames[-1].steps if self.frames else ()
         refuse_generator(routine)
         self.recursive_code.add(routine.function.__code__)
-        again = [i for i, frame in enumerate(self.frames) if frame.routine.key == routine.key]
         if again and self.frames[again[-1]].steps != steps:
             self._recursive(routine, steps, again[-1])
-        self.frames.append(Frame(routine, steps))
+        self.frames.append(Frame(routine, steps, ways))
         try:
             return routine.run(arguments)
         finally:
@@ -175,6 +176,8 @@ class TorchBuilder(Builder):
         self.around.look()
         node = arguments.pop(node_parameter)
         steps = node._cortex_steps
+        if is_key(node):
+            self.model.walks.call_on(self, steps)
         numbers = self.model.data.taken_out(self, routine, arguments)
         added_to = [name for name in arguments if (routine.key, name) in self.model.collecting]
         passed = {
@@ -257,7 +260,7 @@ class TorchBuilder(Builder):
         """Is this a collection that calls remember something about nodes in: an empty one, or with nodes for keys?"""
         if not isinstance(x, FRESH) or isinstance(x, NodeList):
             return False
-        return all(type(key) in (TorchNode, NodeId, Unknown) for key in x)
+        return all(type(key) in (TorchNode, NodeId, Unknown) or is_node_of_call(key) for key in x)
 
     def _left(
         self, role: Role, steps: Steps, form: Form, names: list[str], *, stored: str = "", looks_up: bool = False

@@ -13,6 +13,7 @@ from cortex.frontend.spans import fail
 from cortex.frontend.torch.collections_passed import FRESH
 from cortex.frontend.torch.counts import counted
 from cortex.frontend.torch.identity import NodeId
+from cortex.frontend.torch.keyed import is_node_of_call
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple
 from cortex.frontend.torch.standins import is_stand_in
 
@@ -150,7 +151,7 @@ def _refuse_other_keys(collection: Memo | Visited, key: object) -> None:
 
 def is_key_of_node(key: object) -> bool:
     """Is this what stands for a node that the trace has reached, or its `id`?"""
-    return isinstance(key, NodeId) or is_stand_in(key)
+    return isinstance(key, NodeId) or is_stand_in(key) or is_node_of_call(key)
 
 
 def blurred(kind: type, where: str) -> Any:
