@@ -27,8 +27,9 @@ from cortex.frontend.items_apart import ItemsApart
 from cortex.frontend.knowledge import Knowledge
 from cortex.frontend.signals import Impossible, MissingAttribute, NeedsExample, NeedsStates, Restart
 from cortex.frontend.torch.accessors import TorchAccessors
+from cortex.frontend.torch.keyed import node_at
 from cortex.frontend.torch.node_lists import NodeList, is_nested
-from cortex.frontend.torch.standins import TorchNode, node_at
+from cortex.frontend.torch.standins import TorchNode
 from cortex.frontend.torch.steps import NOWHERE, At, Given, Kept, Question, Steps, exact, follow
 from cortex.frontend.trace_kind import trace_kind
 from cortex.ra.ir import Compares, Equals, Fact, IsNone, Item, Kind, Length, Test, Value

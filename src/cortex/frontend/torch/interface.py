@@ -107,8 +107,9 @@ class Interface:
                 if nodes is None:
                     is_only = len(arguments) == 1 and value and type(value) is not set
                     nodes = (name,) if is_only else nodes_among(arguments)
-                if name not in nodes and (value == () or (content := Content.of(value)) is not None):
-                    found.append((name, type(value), "()" if value == () else content.text))
+                content = Content("()", ()) if value == () else Content.of(value)
+                if name not in nodes and content is not None:
+                    found.append((name, type(value), content.text))
                     continue
             elif type(value) in NUMBERS and numbers != "constants" and not self._is_usual(name, value, numbers):
                 found.append((name, type(value).__name__))

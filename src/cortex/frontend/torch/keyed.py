@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cortex.frontend.builder import is_tracing
+from cortex.frontend.builder import builder, is_tracing
 from cortex.frontend.computed import Computed, Constant
 from cortex.frontend.field_arithmetic import common
 from cortex.frontend.spans import user_span
+from cortex.frontend.torch.identity import HASH, NodeId, is_equal
 from cortex.frontend.torch.steps import At, Step, Steps
 
 if TYPE_CHECKING:
@@ -58,6 +59,36 @@ def is_node_of_call(value: Any) -> bool:
         return False
     b, steps = tracing(), value._cortex_steps
     return not steps or b.model.walks.is_list_of_keys(steps[:-1]) or any(cut.steps == steps for cut in b.cuts)
+
+
+def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
+    """An item of a list, which the length of the list makes exist: an object, or a number or name that is a node."""
+    from cortex.frontend.torch.standins import TorchNode, field_of
+
+    if steps not in b.places:
+        if b.model.walks.is_list_of_keys(steps[:-1]):
+            name, path = b.where(steps)
+            b.knowledge.read.setdefault(name)
+            b.places[steps] = field_of(b, name, steps, path)
+        else:
+            b.places[steps] = TorchNode(steps, sample)
+    return b.places[steps]
+
+
+class Key:
+    """A number or a name that may be the node of a call: it is looked up as such in what calls remember."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        """Python then compares it with all that is a node."""
+        return HASH if is_node_of_call(self) else super().__hash__()
+
+    def __eq__(self, other: Any) -> Any:
+        """As numbers; between nodes of calls, whether they lead to equal ones."""
+        if is_node_of_call(other) and is_node_of_call(self):
+            return self is other or is_equal(builder(), self, other)  # type: ignore[arg-type]
+        return False if isinstance(other, NodeId) else super().__eq__(other)
 
 
 class Walks:

@@ -36,8 +36,8 @@ from cortex.frontend.torch.forms import Form, Path
 from cortex.frontend.torch.function_entry import with_weights
 from cortex.frontend.torch.in_place import InPlace
 from cortex.frontend.torch.interface import Constants
-from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.keyed import Walks
+from cortex.frontend.torch.late_questions import LateQuestions
 from cortex.frontend.torch.links import Links, no_base_case
 from cortex.frontend.torch.look_into import look_into, refuse_change, refuse_other_result_next_time
 from cortex.frontend.torch.looks import Outcome, Rehearsal, deciding, outcome
@@ -76,21 +76,19 @@ class TorchModel(TracedModel):
         does_more = entry.does_more or signature.tensors or signature.numbers or len(signature.nodes) > 1
         self.mode: Mode = "headed" if does_more else "plain"
         self._next_mode: Mode | None = None  # where everything is to be forgotten
-        self.routines: dict[Hashable, Routine] = {}
-        self.roles: list[Role] = []
-        self.written: set[str] = set()  # attributes that the code sets on nodes
-        self.ever_read, self.opaque_methods = set[Steps](), set[Any]()
+        self.routines, self.roles = dict[Hashable, Routine](), list[Role]()
+        self.written, self.ever_read, self.opaque_methods = set[str](), set[Steps](), set[Any]()
         self.links, self.child_lists, self.counts, self.families = Links(), ChildLists(), OpenCounts(), Families()
-        self.changes, self.in_place, self.data, self.texts = Changes(), InPlace(), DataArguments(), Texts()
-        self.walks = Walks()
-        self.array_forms, self._late, self._tables, self._once = ArrayForms(), LateQuestions(), Tables(), TracedOnce()
+        self.changes, self.in_place, self.texts, self.walks = Changes(), InPlace(), Texts(), Walks()
+        self.array_forms = ArrayForms()
+        self.data, self._late, self._tables, self._once = DataArguments(), LateQuestions(), Tables(), TracedOnce()
         self._mixed: set[Steps] = set()  # what holds values of different categories in different nodes
         self._categories, self._roles = dict[Steps, str](), dict[tuple[Any, ...], Role]()
         self._by_way: set[str] = set()  # roles whose callers pass different values by different ways
         self._passed_types: dict[str, TensorType] = {}
         self._weights: dict[str, WeightSpace] = {}  # of a function, by parameter
-        self.kept: list[Any] = []  # what nodes are compared with by identity
-        self.collecting: set[tuple[Hashable, str]] = set()  # routines and arguments of them, lists that they add to
+        self.kept = list[Any]()  # what nodes are compared with by identity
+        self.collecting = set[tuple[Hashable, str]]()  # routines and arguments of them, lists that they add to
         self.growing: dict[Hashable, set[Path]] = {}  # where routines return lists to which the calls below add
         self._instead: Mapping[str, str] = {}  # states that are kept as another one, which is equal
         self._returns: tuple[Form, tuple[str, ...]] = Form("plain"), ()  # see `result`

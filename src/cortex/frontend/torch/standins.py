@@ -26,8 +26,8 @@ from cortex.frontend.torch import number_lists
 from cortex.frontend.torch.calls import said
 from cortex.frontend.torch.categories import METHODS, OF_SCALAR, PLAIN, category, is_data, is_node
 from cortex.frontend.torch.child_lists import is_item_of_numbers, may_be_empty, refuse_many_items
-from cortex.frontend.torch.identity import HASH, NodeId, is_equal, is_same
-from cortex.frontend.torch.keyed import computes, is_key, is_node_of_call, reached
+from cortex.frontend.torch.identity import HASH, is_equal, is_same
+from cortex.frontend.torch.keyed import Key, computes, is_key, node_at, reached
 from cortex.frontend.torch.node_lists import NodeList, NodeTuple, is_nested
 from cortex.frontend.torch.node_methods import Method, TextMethod
 from cortex.frontend.torch.recursion import refuse_unseen_recursion
@@ -209,7 +209,7 @@ class TorchNode(Place):
         return dir(self._cortex_sample) if asked_by_user() else []
 
 
-class NodeField(Attribute):
+class NodeField(Key, Attribute):
     """A number, a text, an array or a tensor that a node holds."""
 
     __slots__ = ("_cortex_steps",)
@@ -221,18 +221,6 @@ class NodeField(Attribute):
     def _cortex_class(self) -> type:
         ask_value((*self._cortex_steps, CLASS))
         return type(self._cortex_sample())
-
-    def __hash__(self) -> int:
-        """As of a node, where it is one: it is looked up as such in what calls remember."""
-        return HASH if is_node_of_call(self) else super().__hash__()
-
-    def __eq__(self, other: Any) -> Any:
-        """As numbers; between nodes of calls, whether they lead to equal ones."""
-        if isinstance(other, NodeField) and is_node_of_call(self) and is_node_of_call(other):
-            return self is other or is_equal(tracing(), self, other)
-        if isinstance(other, NodeId):
-            return False
-        return super().__eq__(other)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_cortex")):
@@ -496,18 +484,6 @@ def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
             for i, x in enumerate(sample)
         ]
     return NodeTuple(steps, items) if isinstance(sample, tuple) else NodeList(steps, items)
-
-
-def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
-    """An item of a list, which the length of the list makes exist: an object, or a number or name that is a node."""
-    if steps not in b.places:
-        if b.model.walks.is_list_of_keys(steps[:-1]):
-            name, path = b.where(steps)
-            b.knowledge.read.setdefault(name)
-            b.places[steps] = field_of(b, name, steps, path)
-        else:
-            b.places[steps] = TorchNode(steps, sample)
-    return b.places[steps]
 
 
 def _absent(b: TorchBuilder, steps: Steps, name: str, path: Path) -> None:
