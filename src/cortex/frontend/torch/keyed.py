@@ -7,7 +7,7 @@ call and the one that made it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from cortex.frontend.builder import builder, is_tracing
 from cortex.frontend.computed import Computed, Constant
 from cortex.frontend.field_arithmetic import common
 from cortex.frontend.spans import user_span
+from cortex.frontend.torch.categories import PLAIN
 from cortex.frontend.torch.identity import HASH, NodeId, is_equal
+from cortex.frontend.torch.node_lists import is_nested
 from cortex.frontend.torch.steps import At, Step, Steps
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def node_at(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     from cortex.frontend.torch.standins import TorchNode, field_of
 
     if steps not in b.places:
-        if b.model.walks.is_list_of_keys(steps[:-1]):
+        if b.model.walks.is_list_of_keys(steps[:-1], [sample]):
             name, path = b.where(steps)
             b.knowledge.read.setdefault(name)
             b.places[steps] = field_of(b, name, steps, path)
@@ -86,9 +88,12 @@ class Key:
 
     def __eq__(self, other: Any) -> Any:
         """As numbers; between nodes of calls, whether they lead to equal ones."""
+        from cortex.frontend.torch.standins import is_stand_in
+
         if is_node_of_call(other) and is_node_of_call(self):
             return self is other or is_equal(builder(), self, other)  # type: ignore[arg-type]
-        return False if isinstance(other, NodeId) else super().__eq__(other)
+        is_other = isinstance(other, NodeId) or is_stand_in(other)
+        return False if is_other else super().__eq__(other)
 
 
 class Walks:
@@ -121,16 +126,16 @@ class Walks:
     def call_on(self, b: TorchBuilder, steps: Steps) -> None:
         """A call is made on a number or a name: as on a node, where it is an item of a list."""
         last = steps[-1] if steps else None
-        if isinstance(last, At) and type(last.key) is int:
+        if isinstance(last, At) and type(last.key) is int and not is_nested(steps[:-1]):
             _learn(b, self._lists, steps[:-1])
 
     def is_container(self, steps: Steps) -> bool:
         """Are items of this list taken by what nodes hold?"""
         return steps in self._containers
 
-    def is_list_of_keys(self, steps: Steps) -> bool:
-        """Are calls made on the numbers or names of this list?"""
-        return steps in self._lists
+    def is_list_of_keys(self, steps: Steps, items: Iterable[Any] = ()) -> bool:
+        """Are calls made on the numbers or names of this list, and are these items some?"""
+        return steps in self._lists and all(isinstance(x, PLAIN) for x in items)
 
 
 def _counts(steps: Steps, before: Steps | None) -> bool:

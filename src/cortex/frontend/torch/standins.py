@@ -464,7 +464,7 @@ def _is_below_list(steps: Steps) -> bool:
 
 def _sequence(b: TorchBuilder, steps: Steps, sample: Any) -> Any:
     (own, path), name = b.where(steps), b.accessors.name(steps)
-    are_keys = b.model.walks.is_list_of_keys(steps)
+    are_keys = b.model.walks.is_list_of_keys(steps, sample)
     is_plain = not are_keys and not is_nested(steps) and name not in b.model.links.itemized
     numbers = all(isinstance(x, int | float) for x in sample)
     if is_plain and numbers and may_be_empty(b, b.accessors.steps(own) if path else steps, sample) and sample:
