@@ -48,12 +48,29 @@ class CompiledModule(CompiledHere):
         """The same, when the module was last read."""
         self._is_for_training = gradients_wanted if entry.is_trained else None
         self._modes = entry.modes()
+        self._versions = entry.versions
+        """Of the weights that the programs compute with."""
         self._examples = [self._interface.bind(call, {}) for call in calls]
         for arguments in self._examples:
             self._for(arguments)
         self._weights.own()
         if check:
             self._check()
+
+    def _gives_gradients(self) -> bool:
+        """Is the module in training mode?"""
+        return self._entry.is_training
+
+    def _with_gradients(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results of a call for inference, until the first backward(), which is the call of `train`."""
+        if self._entry.versions != self._versions:
+            return self.train()(*args, **kwargs)
+        from cortex.frontend.torch.late_gradients import with_late_gradients
+
+        def again() -> Any:
+            return self.train()(*args, **kwargs)
+
+        return with_late_gradients(lambda: self(*args, **kwargs), again, self._entry.current_weights(), (args, kwargs))
 
     def train(self: Own, mode: bool = True) -> Own:
         """Have calls compute gradients for backward(), as those of the module do, and read its weights where they are.
@@ -128,6 +145,7 @@ class CompiledModule(CompiledHere):
         from cortex.frontend.torch.held_tensors import compiled_in, digests
 
         with self._lock:
+            self._versions = self._entry.versions
             entry = self._entry.again(weights)
             known = compiled_in(self._entry, self._digests)
             if entry is not None:

@@ -71,6 +71,8 @@ class CalledAsModule(NotCopied, ABC):
         `threads=2` is for a call on so many threads, unless the module has an argument of that name.
         """
         if self._is_for_training is not None and self._is_for_training():
+            if self._gives_gradients():
+                return self._with_gradients(args, kwargs)
             self._warn_of_gradients()
         if not kwargs and self._last is not None and (loaded := self._last.in_memory) is not None:
             try:
@@ -128,6 +130,14 @@ class CalledAsModule(NotCopied, ABC):
         if batch is not None:
             return [self._nodes_of(arguments, name) for arguments in map(self._interface.element, batch)]
         return self._nodes_of(self._interface.bind(args, kwargs), name)
+
+    def _gives_gradients(self) -> bool:
+        """Have the results of a call gradients that nobody asked for by `train`?"""
+        return False
+
+    def _with_gradients(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results of such a call."""
+        raise NotImplementedError
 
     def _warn_of_gradients(self) -> None:
         """Once, at the line that calls the module."""

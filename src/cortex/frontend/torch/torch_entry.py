@@ -115,6 +115,16 @@ class TorchEntry(Entry):
         return tuple(part.training for module in self.modules.values() for part in module.modules())
 
     @property
+    def is_training(self) -> bool:
+        """Is the module in training mode, or any that the function uses?"""
+        return any(module.training for module in self.modules.values())
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """What changes whenever elements of a weight are changed, or it is replaced."""
+        return tuple(x for w in self.current_weights().values() if not w.is_inference() for x in (id(w), w._version))
+
+    @property
     def is_trained(self) -> bool:
         """Has it parameters that gradients are computed for?"""
         return any(weight.requires_grad for weight in self.weights.values())
