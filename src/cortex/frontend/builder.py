@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import Counter
@@ -171,10 +172,14 @@ def builder() -> Builder:
     return current
 
 
+NODE_LISTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch", "node_lists.py")
+"""Methods of lists of nodes run those of lists for the user."""
+
+
 def asked_by_user() -> bool:
     """Was the special method that calls this function invoked by the user's code, rather than by some library?"""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename in DISPATCHERS:
+    while frame is not None and frame.f_code.co_filename in (*DISPATCHERS, NODE_LISTS):
         frame = frame.f_back
     b = _current.get()
     if frame is None or b is None:
