@@ -91,6 +91,22 @@ class FirstOfMany(Base):
         return torch.tanh(self.total(kids[: self.most], self.x(node)))
 
 
+class Joined(Base):
+    """Python joins lists without calling a method of the second."""
+
+    def forward(self, node: Any) -> torch.Tensor:
+        x = self.total(node.children[:2], self.x(node))
+        return torch.tanh(x * len([node] + node.children))  # noqa: RUF005
+
+
+@torch.no_grad()
+def test_a_list_joined_to_another_is_counted() -> None:
+    eager = Joined().eval()
+    fast = cortex.compile(eager, examples=[star(0), star(2), star(5)], check=False)
+    for count in (0, 1, 3, 4):
+        torch.testing.assert_close(fast(star(count)), eager(star(count)), atol=1e-5, rtol=1e-4)
+
+
 MODULES = (Limit, Exactly, Buckets, Counter, First, Middle, Ends, FirstOfMany)
 
 

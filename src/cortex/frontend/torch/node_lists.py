@@ -64,6 +64,15 @@ for _type, _of in ((NodeList, list), (NodeTuple, tuple)):
             setattr(_type, _method, _counting(_method, _of))
 
 
+def _added_to(x: NodeList | NodeTuple, before: Any) -> Any:
+    """`before + x`, which Python would join without calling any method of `x`."""
+    count(x)
+    return before + (tuple(x) if isinstance(x, tuple) else list(x))
+
+
+NodeList.__radd__ = NodeTuple.__radd__ = _added_to  # type: ignore[attr-defined]
+
+
 def count(x: NodeList | NodeTuple) -> None:
     """Ask how many items there are, if that has not been asked."""
     if x._cortex_is_counted or not is_tracing():
